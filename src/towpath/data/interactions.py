@@ -1,0 +1,95 @@
+"""The one table that passes between stages."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from towpath.data.vocabulary import Vocabulary
+
+PADDING = -1
+
+
+@dataclass(frozen=True)
+class Histories:
+    """Each user's items in the order they came, packed end to end.
+
+    The items of user u are `items[starts[u]:starts[u + 1]]`, oldest first.
+    """
+
+    starts: NDArray[np.int64]  # (users + 1,)
+    items: NDArray[np.int32]  # (n,)
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many items each user has: (users,)."""
+        return np.diff(self.starts)
+
+    def pairs_of(self, users: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """All items of these users as (place in `users`, item), both (m,)."""
+        counts = self.lengths[users]
+        rows = np.repeat(np.arange(len(users)), counts)
+        # Position within the packed array: start of the user's run plus the place within the run.
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return rows, self.items[self.starts[users][rows] + within]
+
+    def padded(self, users: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
+        """The last `longest` items of each user, right-aligned, PADDING (-1) on the left: (b, h)."""
+        counts = np.minimum(self.lengths[users], longest)
+        width = int(counts.max(initial=0))
+        places = self.starts[users + 1][:, None] - np.arange(width, 0, -1)[None, :]
+        real = np.arange(width, 0, -1)[None, :] <= counts[:, None]
+        return np.where(real, self.items[np.where(real, places, 0)], PADDING) if width else places
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """Events as columns, in the order (user, time, row of the file).
+
+    The order is part of the table: within a user, later rows came later, and ties in time keep the order of
+    the file. `times` is None when the data have no time, in which case the order is that of the file alone.
+    """
+
+    users: NDArray[np.int32]  # (n,) codes into user_ids
+    items: NDArray[np.int32]  # (n,) codes into item_ids
+    user_ids: Vocabulary
+    item_ids: Vocabulary
+    times: NDArray[np.int64] | None = None  # (n,) any unit that sorts; MISSING_TIME where an event has none
+    values: NDArray[np.float32] | None = None  # (n,) rating, count ...
+    propensities: NDArray[np.float32] | None = None  # (n,) chance of having been shown, where known
+    exposures: NDArray[np.bool_] | None = None  # (n,) whether the item was shown, where logged
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @property
+    def n_users(self) -> int:
+        """Size of the user vocabulary; not every user has events here."""
+        return len(self.user_ids)
+
+    @property
+    def n_items(self) -> int:
+        """Size of the catalogue; not every item has events here."""
+        return len(self.item_ids)
+
+    def where(self, keep: NDArray[np.bool_]) -> "Interactions":
+        """The rows where `keep` is true, in the same order and with the same vocabularies."""
+        columns = ("users", "items", "times", "values", "propensities", "exposures")
+        present = {name: getattr(self, name) for name in columns}
+        return replace(self, **{n: c[keep] for n, c in present.items() if c is not None})
+
+    @cached_property
+    def histories(self) -> Histories:
+        """Each user's items, oldest first."""
+        starts = np.zeros(self.n_users + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.users, minlength=self.n_users), out=starts[1:])
+        return Histories(starts, self.items)
+
+    @cached_property
+    def item_counts(self) -> NDArray[np.int64]:
+        """How often each item of the catalogue occurs: (n_items,)."""
+        return np.bincount(self.items, minlength=self.n_items)
+
+
+MISSING_TIME = np.iinfo(np.int64).min

@@ -1,0 +1,61 @@
+"""The user's own ids on one side, dense codes 0..n-1 on the other."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+# An id of whatever type the data had: integers, strings, dates, UUIDs ...
+Id = Any  # ids are opaque: they come from the user's file and go back unchanged
+
+UNKNOWN = -1
+
+
+class Vocabulary:
+    """A fixed list of distinct ids; an id's code is its place in the list.
+
+    >>> v = Vocabulary(pa.array(["ann", "bob"]))
+    >>> v.codes(["bob", "eve"]), v.ids(np.array([1, 0]))
+    (array([ 1, -1]), ['bob', 'ann'])
+    """
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and self.values.equals(other.values)
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content, so not hashable
+
+    def ids(self, codes: NDArray[Any]) -> list[Id]:
+        """The ids of these codes, as plain Python values."""
+        return self.values.take(pa.array(np.asarray(codes, dtype=np.int64))).to_pylist()
+
+    def codes(self, ids: Iterable[Id]) -> NDArray[np.int64]:
+        """The codes of these ids; UNKNOWN (-1) for an id that is not in the list.
+
+        An id written as text ("42", as on a command line) finds the number 42 and the other way round.
+        """
+        found = pc.index_in(pa.array([self._as_own_type(i) for i in ids], self.values.type), self.values)
+        return found.fill_null(UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
+
+    def code(self, one: Id) -> int:
+        """The code of one id, or UNKNOWN."""
+        return int(self.codes([one])[0])
+
+    def _as_own_type(self, value: Id) -> Id:
+        """The value in the type of the vocabulary; None (never a member) where it has no such form."""
+        try:
+            if pa.types.is_string(self.values.type) or pa.types.is_large_string(self.values.type):
+                return str(value)
+            if isinstance(value, str):
+                return pa.scalar(value).cast(self.values.type).as_py()
+            return pa.scalar(value, self.values.type).as_py()
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            return None

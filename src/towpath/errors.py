@@ -1,0 +1,40 @@
+"""What can go wrong on purpose.
+
+Each error is one sentence: what was expected, what came (with counts and the first example), what to do.
+The command line prints it and leaves with status 2; any other exception is a bug and leaves with status 1.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class TowpathError(Exception):
+    """What was asked for cannot be done; the message says why and what to do instead."""
+
+
+class DataError(TowpathError):
+    """The data are not what they were said to be."""
+
+
+class ConfigError(TowpathError):
+    """A setting, a name or a combination of options that does not exist or cannot work."""
+
+
+class TrainingError(TowpathError):
+    """Training ran into numbers that it cannot go on with."""
+
+
+class ArtifactError(TowpathError):
+    """A stored model, split or run that is missing, damaged or of another version."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
+    """The error for a name that is none of `known`, with the nearest one suggested.
+
+    >>> print(unknown_name("model", "esae", ["mf", "ease"]))
+    There is no model 'esae'; did you mean 'ease'? Known: ease, mf.
+    """
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return ConfigError(f"There is no {kind} {name!r}{hint} Known: {', '.join(names)}.")

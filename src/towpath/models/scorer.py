@@ -1,0 +1,91 @@
+"""The one contract of everything that can score a user and an item."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor, nn
+
+from towpath.data.interactions import Histories, Interactions
+from towpath.errors import ConfigError
+from towpath.rng import Rng
+
+WHOLE_HISTORY = 2**31
+
+
+class Settings(BaseModel):
+    """A frozen group of settings; an unknown key is an error, never ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many users and items the codes range over."""
+
+    users: int
+    items: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is known when a list is asked for.
+
+    users: (b,) codes. histories: (b, h) item codes, oldest first, right-aligned, -1 as padding; h is zero for
+    scorers that ask for no history.
+    """
+
+    users: Tensor
+    histories: Tensor
+
+
+class Scorer(nn.Module, ABC):
+    """Scores items for users: the higher the better within one user, a logit where the loss is logistic.
+
+    A scorer is built from its settings and sizes alone, then filled: `initialise` from training data, or
+    `load_state_dict` from an artifact. Whether anything is left to train shows in its parameters: closed-form
+    models keep everything in buffers.
+    """
+
+    settings_type: ClassVar[type[Settings]]
+    # How many of a user's latest items `score` wants to see in the context.
+    history_length: int = 0
+
+    def __init__(self, settings: Settings, sizes: Sizes) -> None:
+        super().__init__()
+        self.settings = settings
+        self.sizes = sizes
+
+    @abstractmethod
+    def initialise(self, train: Interactions, rng: Rng) -> None:
+        """Set all parameters and buffers from the training data and the generators named "initialise"."""
+
+    @abstractmethod
+    def score(self, context: Context, items: Tensor) -> Tensor:
+        """Scores (b, k) of items (b, k), or of the same items (1, k) for everyone."""
+
+    def forward(self, context: Context, items: Tensor) -> Tensor:
+        """The same as `score`."""
+        return self.score(context, items)
+
+    def squared_norms(self, context: Context, items: Tensor) -> Tensor:
+        """What an L2 penalty charges each scored pair for, (b, k); nothing unless a model says otherwise."""
+        return torch.zeros(items.shape, device=items.device)
+
+    def item_similarity(self, items: Tensor) -> Tensor:
+        """How alike each of `items` (b,) is to every item of the catalogue: (b, n_items)."""
+        raise ConfigError(
+            f"{type(self).__name__} does not know which items are alike; fit a model such as mf or ease for that."
+        )
+
+
+def context_of(scorer: Scorer, users: NDArray[np.int64], histories: Histories) -> Context:
+    """The context in which `scorer` scores these users (b,) after these histories."""
+    users = np.asarray(users, dtype=np.int64)
+    past = histories.padded(users, scorer.history_length)
+    device = next((t.device for t in [*scorer.parameters(), *scorer.buffers()]), torch.device("cpu"))
+    return Context(torch.from_numpy(users).to(device), torch.from_numpy(past).to(device))
