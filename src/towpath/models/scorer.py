@@ -79,7 +79,7 @@ class Scorer(nn.Module, ABC):
     def item_similarity(self, items: Tensor) -> Tensor:
         """How alike each of `items` (b,) is to every item of the catalogue: (b, n_items)."""
         raise ConfigError(
-            f"{type(self).__name__} does not know which items are alike; fit a model such as mf or ease for that."
+            f"{type(self).__name__} does not know which items are alike; fit mf or ease for that."
         )
 
 
