@@ -1,0 +1,140 @@
+"""A world that needs no data at all: tastes, appeal and an earlier recommender from a few numbers."""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from towpath.data.interactions import Interactions
+from towpath.data.vocabulary import Vocabulary
+from towpath.errors import ConfigError
+from towpath.models.scorer import Settings
+from towpath.rng import Rng
+from towpath.worlds.world import World
+
+SECONDS_OF_A_DAY = 86_400
+
+
+class LatentWorld(Settings):
+    """What makes a latent world. The exploration share is the dial of overlap, from none (0) to full (1)."""
+
+    users: int = Field(1_500, ge=1, description="How many users there are.")
+    items: int = Field(800, ge=2, description="How many items the catalogue holds.")
+    latent_dim: int = Field(8, ge=1, description="How many hidden tastes tell users and items apart.")
+    taste: float = Field(1.6, ge=0, description="Spread of the personal part of the click logit.")
+    popularity_skew: float = Field(1.0, ge=0, description="Spread of the appeal that all users agree on.")
+    mean_relevance: float = Field(0.08, gt=0, lt=1, description="Mean chance of a click over all pairs.")
+    shown_per_user: int = Field(
+        60, ge=1, description="How many items the earlier recommender showed each user."
+    )
+    exploration: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="Share of what was shown that was drawn blindly; the rest is a fixed top list.",
+    )
+    logger_taste: float = Field(
+        0.3,
+        ge=0,
+        le=1,
+        description="How much of a user's taste the earlier recommender knew; 0 is none, 1 all.",
+    )
+    days: int = Field(90, ge=1, description="Over how many days the items were shown.")
+
+
+def make_latent_world(settings: LatentWorld, rng: Rng) -> World:
+    """The world of these settings and this seed.
+
+        P(click | shown) = sigmoid(a + popularity_skew b_i + taste <p_u, q_i> / sqrt(d))
+
+    with b, p, q standard normal and a chosen so that the mean is `mean_relevance`. The earlier recommender
+    ranks by what it knows of the same sum and shows everyone its top list, the same whenever it is asked;
+    a share of `exploration` comes blindly from the rest, with a chance that is known.
+    """
+    _check(settings)
+    draw = rng.numpy("world", "tastes")
+    users = draw.standard_normal((settings.users, settings.latent_dim), dtype=np.float32)
+    items = draw.standard_normal((settings.items, settings.latent_dim), dtype=np.float32)
+    appeal = settings.popularity_skew * draw.standard_normal(settings.items, dtype=np.float32)
+    taste = settings.taste * (users @ items.T) / np.float32(np.sqrt(settings.latent_dim))
+    relevance = _with_mean(taste + appeal, settings.mean_relevance)
+    shown, propensity = _show(_earlier_scores(taste, appeal, settings, rng), settings, rng)
+    exposures = _log_exposures(shown, relevance, propensity, settings, rng)
+    return World(relevance, propensity, exposures, exposures.where(np.asarray(exposures.values) == 1))
+
+
+def _check(settings: LatentWorld) -> None:
+    if settings.shown_per_user > settings.items:
+        raise ConfigError(
+            f"shown_per_user must not exceed the {settings.items:,} items of the catalogue, but is "
+            f"{settings.shown_per_user:,}; show fewer or make more items."
+        )
+
+
+def _with_mean(logits: NDArray[np.float32], mean: float) -> NDArray[np.float32]:
+    """Chances with this mean: the logits shifted by the one number that does it."""
+    # A sample of rows is plenty to place the shift, and keeps large worlds quick.
+    sample = logits[:: max(1, len(logits) // 1_000)]
+    shift = brentq(lambda a: float(expit(sample + np.float32(a)).mean()) - mean, -50.0, 50.0, xtol=1e-6)
+    return expit(logits + np.float32(shift))
+
+
+def _earlier_scores(
+    taste: NDArray[np.float32], appeal: NDArray[np.float32], settings: LatentWorld, rng: Rng
+) -> NDArray[np.float32]:
+    """How the earlier recommender ranks: appeal in full, taste in part, the rest its own errors."""
+    errors = rng.numpy("world", "logger").standard_normal(taste.shape, dtype=np.float32)
+    known = np.float32(settings.logger_taste)
+    # Errors as wide as the taste they replace, so that knowing less does not mean showing the popular more.
+    return appeal + known * taste + np.float32(settings.taste) * np.sqrt(1 - known**2) * errors
+
+
+def _show(
+    scores: NDArray[np.float32], settings: LatentWorld, rng: Rng
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Which items each user was shown (users, shown_per_user), and every pair's chance (users, items)."""
+    blind = round(settings.exploration * settings.shown_per_user)
+    fixed = settings.shown_per_user - blind
+    # One key ranks both kinds: the top list first, then everything else in random order.
+    keys = rng.numpy("world", "exploration").random(scores.shape, dtype=np.float32)
+    propensity = np.full(scores.shape, blind / max(1, settings.items - fixed), dtype=np.float32)
+    if fixed:
+        top = np.argpartition(-scores, fixed - 1, axis=1)[:, :fixed]
+        np.put_along_axis(keys, top, 2.0, axis=1)
+        np.put_along_axis(propensity, top, 1.0, axis=1)
+    return np.argpartition(-keys, settings.shown_per_user - 1, axis=1)[
+        :, : settings.shown_per_user
+    ], propensity
+
+
+def _log_exposures(
+    shown: NDArray[np.int64],
+    relevance: NDArray[np.float32],
+    propensity: NDArray[np.float32],
+    settings: LatentWorld,
+    rng: Rng,
+) -> Interactions:
+    """The exposures as a table ordered by user and time, each with a click (1) or none (0)."""
+    draw = rng.numpy("world", "clicks")
+    times = np.sort(draw.integers(settings.days * SECONDS_OF_A_DAY, size=shown.shape), axis=1)
+    items = draw.permuted(shown, axis=1).ravel()
+    users = np.repeat(np.arange(settings.users), settings.shown_per_user)
+    clicks = draw.random(len(users)) < relevance[users, items]
+    return Interactions(
+        users=users.astype(np.int32),
+        items=items.astype(np.int32),
+        user_ids=_ids("user", settings.users),
+        item_ids=_ids("item", settings.items),
+        times=times.ravel(),
+        values=clicks.astype(np.float32),
+        propensities=propensity[users, items],
+        exposures=np.ones(len(users), dtype=np.bool_),
+    )
+
+
+def _ids(kind: str, count: int) -> Vocabulary:
+    """Readable ids of equal length: user-0001, user-0002 ..."""
+    width = len(str(count))
+    return Vocabulary(pa.array([f"{kind}-{number:0{width}d}" for number in range(1, count + 1)]))

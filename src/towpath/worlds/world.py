@@ -1,0 +1,71 @@
+"""A world whose truth is known: what each user would like, what was shown, what was clicked."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from towpath.data.interactions import Interactions
+from towpath.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class World:
+    """The truth, and the log that an earlier recommender left of it.
+
+    The log is all a recommender may learn from; relevance and propensity are there to judge it. The `log`
+    is the clicked part of `exposures`, whose values are 1 for a click and 0 for an item shown in vain.
+    """
+
+    relevance: NDArray[np.float32]  # (users, items) chance that the user clicks the item once it is shown
+    propensity: NDArray[np.float32] | None  # (users, items) chance that the pair was shown, where known
+    exposures: Interactions
+    log: Interactions
+
+    def shown_share(self) -> float:
+        """The share of all pairs of a user and an item that the earlier recommender ever showed."""
+        return len(self.exposures) / self.relevance.size
+
+    def click_rate(self) -> float:
+        """The share of what was shown that was clicked."""
+        return len(self.log) / len(self.exposures)
+
+    def relevance_of(self, lists: NDArray[np.integer]) -> NDArray[np.float64]:
+        """The clicks each user is expected to make on the list (users, k) shown to them: (users,)."""
+        return np.take_along_axis(self.relevance, lists, axis=1).sum(axis=1, dtype=np.float64)
+
+    def best_relevance(self, k: int, hidden: Interactions | None = None) -> NDArray[np.float64]:
+        """What the best possible list of k earns from each user: (users,). No recommender can do better.
+
+        `hidden` are pairs that may not be shown, such as what a user already has.
+        """
+        return self.relevance_of(_top(self._open(hidden, k), k))
+
+    def popularity_relevance(self, k: int, hidden: Interactions | None = None) -> NDArray[np.float64]:
+        """What the k most clicked items of the log earn from each user: (users,)."""
+        counts = np.broadcast_to(self.log.item_counts.astype(np.float32), self.relevance.shape)
+        return self.relevance_of(_top(np.where(np.isneginf(self._open(hidden, k)), -np.inf, counts), k))
+
+    def chance_relevance(self, k: int, hidden: Interactions | None = None) -> NDArray[np.float64]:
+        """What k items drawn blindly earn from each user on average: (users,)."""
+        open_pairs = self._open(hidden, k)
+        allowed = np.isfinite(open_pairs)
+        return k * np.where(allowed, open_pairs, 0).sum(axis=1, dtype=np.float64) / allowed.sum(axis=1)
+
+    def _open(self, hidden: Interactions | None, k: int) -> NDArray[np.float32]:
+        """Relevance with minus infinity where a pair may not be shown."""
+        scores = self.relevance.copy()
+        if hidden is not None:
+            scores[hidden.users, hidden.items] = -np.inf
+        fewest = int(np.isfinite(scores).sum(axis=1).min(initial=scores.shape[1]))
+        if not 0 < k <= fewest:
+            raise ConfigError(
+                f"A list needs between 1 and {fewest:,} items, the fewest that some user can still be shown; "
+                f"k is {k:,}. Choose a k in that range."
+            )
+        return scores
+
+
+def _top(scores: NDArray[np.floating], k: int) -> NDArray[np.intp]:
+    """The k highest-scored items of each row, in no particular order: (users, k)."""
+    return np.argpartition(-scores, k - 1, axis=1)[:, :k]
