@@ -1,0 +1,104 @@
+"""Tables that read the same in a terminal, in Markdown and on a page, and lose nothing in CSV."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and the range in which it is believed to lie."""
+
+    value: float
+    low: float
+    high: float
+
+
+Cell = str | int | float | Interval
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns and rows of cells; numbers stay numbers until they are shown."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    decimals: int = 3
+
+    def __post_init__(self) -> None:
+        """A row of another length would shift its cells under the wrong names."""
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"a table of {len(self.columns)} columns got a row of {len(row)}: {row!r}")
+
+    def shown(self) -> list[list[str]]:
+        """All cells as text for people."""
+        return [[show(cell, self.decimals) for cell in row] for row in self.rows]
+
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers only, and are set flush right."""
+        return [
+            bool(self.rows) and not any(isinstance(row[c], str) for row in self.rows)
+            for c in range(len(self.columns))
+        ]
+
+
+def show(cell: Cell, decimals: int) -> str:
+    """A cell as people read it.
+
+    >>> show(1204, 3), show(0.12345, 3), show(Interval(0.5, 0.41, 0.59), 2)
+    ('1,204', '0.123', '0.50 (0.41 to 0.59)')
+    """
+    if isinstance(cell, Interval):
+        low, high = show(cell.low, decimals), show(cell.high, decimals)
+        return f"{show(cell.value, decimals)} ({low} to {high})"
+    if isinstance(cell, float):
+        return f"{cell:,.{decimals}f}"
+    return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def to_markdown(table: Table) -> str:
+    """The table in GitHub's Markdown, columns aligned in the source as well.
+
+    >>> print(to_markdown(Table(("model", "hit"), (("mf", 0.25), ("ease", 0.5)), decimals=2)))
+    | model |  hit |
+    |:------|-----:|
+    | mf    | 0.25 |
+    | ease  | 0.50 |
+    """
+    cells = [[text.replace("|", "\\|") for text in row] for row in [list(table.columns), *table.shown()]]
+    widths = [max(3, *(len(row[c]) for row in cells)) for c in range(len(table.columns))]
+    right = table.numeric()
+    rule = ["-" * (w + 1) + ":" if r else ":" + "-" * (w + 1) for w, r in zip(widths, right, strict=True)]
+    lines = [_line(row, widths, right) for row in cells]
+    return "\n".join([lines[0], f"|{'|'.join(rule)}|", *lines[1:]])
+
+
+def _line(row: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    cells = [
+        text.rjust(w) if flush else text.ljust(w) for text, w, flush in zip(row, widths, right, strict=True)
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def to_csv(table: Table) -> str:
+    """The table as CSV in full precision; an interval takes three columns: value, low and high."""
+    wide = [any(isinstance(row[c], Interval) for row in table.rows) for c in range(len(table.columns))]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        name
+        for column, spread in zip(table.columns, wide, strict=True)
+        for name in ([column, f"{column} low", f"{column} high"] if spread else [column])
+    )
+    for row in table.rows:
+        writer.writerow(part for cell, spread in zip(row, wide, strict=True) for part in _parts(cell, spread))
+    return out.getvalue()
+
+
+def _parts(cell: Cell, spread: bool) -> list[str | int | float]:
+    if isinstance(cell, Interval):
+        return [cell.value, cell.low, cell.high]
+    return [cell, "", ""] if spread else [cell]
