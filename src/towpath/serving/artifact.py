@@ -1,0 +1,145 @@
+"""A trained model as a folder of plain files: loads without the training data, and without pickle.
+
+model.safetensors     the scorer's parameters and buffers
+history.safetensors   each user's items (packed), who was trained on, and how often each item occurred
+users.parquet         the users' own ids, in the order of their codes
+items.parquet         the items' own ids, in the order of their codes
+manifest.json         what it is, and a checksum of every file
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from towpath.data.interactions import Histories
+from towpath.data.split import Split
+from towpath.data.vocabulary import Vocabulary
+from towpath.errors import ArtifactError, unknown_name
+from towpath.models.registry import MODELS
+from towpath.models.scorer import Scorer, Sizes
+from towpath.serving.folders import new_folder
+from towpath.serving.manifest import Manifest, read_manifest, write_manifest
+
+FILES = ("model.safetensors", "history.safetensors", "users.parquet", "items.parquet")
+
+
+@dataclass(frozen=True)
+class Past:
+    """What the log says about users and items, as far as serving needs it."""
+
+    histories: Histories  # everything in the log: hidden from lists, and what history models score from
+    trained: NDArray[np.bool_]  # (users,) whether the scorer learned from this user
+    item_counts: NDArray[np.int64]  # (items,) training events per item: the fallback's order
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """All that serving needs, and where it came from."""
+
+    scorer: Scorer
+    user_ids: Vocabulary
+    item_ids: Vocabulary
+    past: Past
+    about: dict[str, Any]  # recipe, data fingerprint, metrics, why training stopped: anything JSON can hold
+
+
+def past_of(split: Split) -> Past:
+    """The past as it stands when the model goes out: the whole log, though only `train` was learned from."""
+    parts = (split.train, split.validation, split.test)
+    users = np.concatenate([part.users for part in parts])
+    times = [part.times for part in parts if part.times is not None]
+    # Both sorts are stable, so rows with the same time stay in the order train, validation, test.
+    by_time = np.lexsort((np.concatenate(times), users)) if times else np.argsort(users, kind="stable")
+    starts = np.zeros(split.train.n_users + 1, dtype=np.int64)
+    np.cumsum(np.bincount(users, minlength=split.train.n_users), out=starts[1:])
+    items = np.concatenate([part.items for part in parts])[by_time]
+    return Past(Histories(starts, items), split.train.histories.lengths > 0, split.train.item_counts)
+
+
+def save_artifact(artifact: Artifact, folder: Path) -> None:
+    """The folder with everything in it, replaced as a whole; a failure leaves what was there before."""
+    contents: Manifest = {
+        "model": _name_of(artifact.scorer),
+        "settings": artifact.scorer.settings.model_dump(mode="json"),
+        "sizes": {"users": len(artifact.user_ids), "items": len(artifact.item_ids)},
+        **artifact.about,
+    }
+    with new_folder(folder) as partial:
+        _write_tensors(artifact.scorer.state_dict(), partial / FILES[0])
+        _write_tensors(_tensors_of(artifact.past), partial / FILES[1])
+        _write_ids(artifact.user_ids, partial / FILES[2])
+        _write_ids(artifact.item_ids, partial / FILES[3])
+        write_manifest(partial, contents, FILES)
+
+
+def load_artifact(folder: Path) -> Artifact:
+    """The artifact in this folder, once every byte has been checked."""
+    manifest = read_manifest(folder)
+    try:
+        return Artifact(
+            scorer=_read_scorer(manifest, folder / FILES[0]),
+            user_ids=_read_ids(folder / FILES[2]),
+            item_ids=_read_ids(folder / FILES[3]),
+            past=_read_past(folder / FILES[1]),
+            about={key: manifest[key] for key in manifest if key not in ("files", "checksum")},
+        )
+    except (KeyError, RuntimeError, SafetensorError, ValidationError, pa.ArrowException) as error:
+        # Checksums held, so the files are as written: another version of a model wrote them.
+        raise ArtifactError(
+            f"{folder} does not fit this towpath ({str(error).splitlines()[0]}); fit again."
+        ) from error
+
+
+def _name_of(scorer: Scorer) -> str:
+    return next(name for name, model in MODELS.items() if type(scorer) is model)
+
+
+def _read_scorer(manifest: Manifest, path: Path) -> Scorer:
+    name = manifest["model"]
+    if name not in MODELS:
+        raise ArtifactError(str(unknown_name("model", name, MODELS)) + " The artifact asks for it.")
+    model = MODELS[name]
+    scorer = model(model.settings_type(**manifest["settings"]), Sizes(**manifest["sizes"]))
+    scorer.load_state_dict(load_file(path))
+    return scorer.eval()
+
+
+def _tensors_of(past: Past) -> dict[str, Tensor]:
+    return {
+        "starts": torch.from_numpy(past.histories.starts),
+        "items": torch.from_numpy(past.histories.items),
+        "trained": torch.from_numpy(past.trained),
+        "item_counts": torch.from_numpy(past.item_counts),
+    }
+
+
+def _read_past(path: Path) -> Past:
+    arrays = {name: tensor.numpy() for name, tensor in load_file(path).items()}
+    return Past(Histories(arrays["starts"], arrays["items"]), arrays["trained"], arrays["item_counts"])
+
+
+def _write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    try:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+    except SafetensorError as error:  # the only way the library reports a full or read-only disk
+        raise ArtifactError(
+            f"Cannot write {path.parent}: {error}; free some space or write elsewhere."
+        ) from error
+
+
+def _write_ids(ids: Vocabulary, path: Path) -> None:
+    pq.write_table(pa.table({"id": ids.values}), path, compression="zstd")
+
+
+def _read_ids(path: Path) -> Vocabulary:
+    return Vocabulary(pq.read_table(path).column("id").combine_chunks())

@@ -1,0 +1,135 @@
+"""Lists for users and neighbours of items, in the user's own ids."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from towpath.data.vocabulary import UNKNOWN, Id
+from towpath.errors import ConfigError, DataError
+from towpath.evaluation.ranking import top_k
+from towpath.models.scorer import context_of
+from towpath.serving.artifact import Artifact, load_artifact
+from towpath.serving.run import Run
+
+FALLBACK = "popularity"
+BLOCK_SCORES = 2**24  # 64 MB of float32: users times items scored at once
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A list for one user, best first.
+
+    `fallback` is true where the model knows nothing of the user: the items are then the most popular of the
+    training data and the scores are their counts.
+    """
+
+    user: Id
+    items: tuple[Id, ...]
+    scores: tuple[float, ...]
+    fallback: bool
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The items most like one item, nearest first."""
+
+    item: Id
+    items: tuple[Id, ...]
+    scores: tuple[float, ...]
+
+
+class Recommender:
+    """Answers from an artifact alone; ids in and out are the user's own."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.artifact = artifact
+        self._catalogue = torch.arange(len(artifact.item_ids))[None, :]
+
+    def recommend(self, user: Id, k: int = 10) -> Recommendation:
+        """The k best items for this user, those in their history left out."""
+        return self.recommend_many([user], k)[0]
+
+    def recommend_many(self, users: Sequence[Id], k: int = 10) -> list[Recommendation]:
+        """The k best items for each of these users, those in their own history left out.
+
+        A user who has had nearly everything gets a shorter list.
+        """
+        self._check(k)
+        codes = self.artifact.user_ids.codes(users)
+        answers: list[Recommendation] = []
+        for block in self._blocks(len(users)):
+            answers += self._answers(users[block], codes[block], k)
+        return answers
+
+    def similar(self, item: Id, k: int = 10) -> Neighbours:
+        """The k items most like this one, without itself."""
+        self._check(k)
+        code = self.artifact.item_ids.code(item)
+        if code == UNKNOWN:
+            raise DataError(
+                f"There is no item {item!r} among the {len(self.artifact.item_ids):,} of the training data "
+                f"(first: {self.artifact.item_ids.ids(np.array([0]))[0]!r}); give one of its ids."
+            )
+        with torch.no_grad():
+            scores = self.artifact.scorer.item_similarity(torch.tensor([code])).clone()
+        scores[0, code] = -torch.inf
+        [(items, values)] = self._lists(scores, k)
+        return Neighbours(item, items, values)
+
+    def _answers(self, users: Sequence[Id], codes: NDArray[np.int64], k: int) -> list[Recommendation]:
+        """One answer per user of a block."""
+        known = (codes != UNKNOWN) & self.artifact.past.trained[codes]
+        scores = self._popularity().repeat(len(codes), 1)
+        if known.any():
+            scores[torch.from_numpy(known)] = self._scores(codes[known])
+        seen_by = np.flatnonzero(codes != UNKNOWN)
+        rows, items = self.artifact.past.histories.pairs_of(codes[seen_by])
+        scores[torch.from_numpy(seen_by[rows]), torch.from_numpy(items).long()] = -torch.inf
+        lists = self._lists(scores, k)
+        return [
+            Recommendation(user, *found, fallback=not sure)
+            for user, found, sure in zip(users, lists, known.tolist(), strict=True)
+        ]
+
+    def _scores(self, codes: NDArray[np.int64]) -> Tensor:
+        """The model's scores of the whole catalogue for these users: (b, items)."""
+        scorer = self.artifact.scorer
+        with torch.no_grad():
+            return scorer.score(context_of(scorer, codes, self.artifact.past.histories), self._catalogue)
+
+    def _popularity(self) -> Tensor:
+        """What the fallback scores each item with: (1, items)."""
+        return torch.from_numpy(self.artifact.past.item_counts).to(torch.float32)[None, :]
+
+    def _lists(self, scores: Tensor, k: int) -> list[tuple[tuple[Id, ...], tuple[float, ...]]]:
+        """Ids and scores of the k best of each row; what is hidden (-inf) is never listed."""
+        best = top_k(scores, k)
+        values = scores.gather(1, best)
+        lengths = torch.isfinite(values).sum(1).tolist()
+        ids = self.artifact.item_ids.ids(best.flatten().numpy())
+        return [
+            (tuple(ids[row * k : row * k + length]), tuple(values[row, :length].tolist()))
+            for row, length in enumerate(lengths)
+        ]
+
+    def _blocks(self, users: int) -> Iterator[slice]:
+        step = max(1, BLOCK_SCORES // len(self.artifact.item_ids))
+        return (slice(start, start + step) for start in range(0, users, step))
+
+    def _check(self, k: int) -> None:
+        items = len(self.artifact.item_ids)
+        if not 0 < k <= items:
+            raise ConfigError(
+                f"k must lie between 1 and the {items:,} items of the catalogue, and {k:,} was asked for."
+            )
+
+
+def load(folder: str | Path) -> Recommender:
+    """The recommender of a run, or of an artifact folder copied out of one."""
+    path = Path(folder)
+    return Recommender(Run(path).artifact if (path / "run.json").is_file() else load_artifact(path))

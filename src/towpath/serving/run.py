@@ -1,0 +1,177 @@
+"""The run folder: everything about one fit, in an order of writes that survives being killed.
+
+run.json                 what was asked for, as it was resolved   \\ these two appear together,
+split/                   the split that it is trained on          /  by one rename of the folder
+history.jsonl            one row an epoch, replaced as a whole
+checkpoint.safetensors   where to go on from, replaced as a whole
+artifact/                the model to serve; appears last, by one rename, and says that the run is over
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from towpath.data.split import Split, load_split, save_split
+from towpath.errors import ArtifactError, ConfigError
+from towpath.methods.recipe import Recipe
+from towpath.methods.run import fit
+from towpath.serving.artifact import Artifact, load_artifact, past_of, save_artifact
+from towpath.serving.folders import new_folder, write_text
+from towpath.serving.manifest import library_versions
+from towpath.training.fit import Fit, Row
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run is made from: the data as they were prepared, and the recipe."""
+
+    split: Split
+    recipe: Recipe
+    preparation: dict[str, Any]  # where the data came from and what was done to them, ready for JSON
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """What `run.json` keeps; any JSON."""
+        return {
+            "format": FORMAT,
+            "recipe": self.recipe.resolved(),
+            "data": {**self.preparation, "fingerprint": self.split.fingerprint},
+            "versions": library_versions(),
+        }
+
+
+class Run:
+    """One run folder that has been set up."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.record = _read_record(folder)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is a model to serve."""
+        return (self.folder / "artifact").is_dir()
+
+    @cached_property
+    def artifact(self) -> Artifact:
+        """The trained model, once the run has finished."""
+        if not self.finished:
+            raise ArtifactError(
+                f"The run {self.folder} has not finished; continue it with the same towpath fit command "
+                "and --resume."
+            )
+        return load_artifact(self.folder / "artifact")
+
+    @cached_property
+    def split(self) -> Split:
+        """The split that the run is trained on."""
+        return load_split(self.folder / "split")
+
+    @property
+    def history(self) -> list[Row]:
+        """One row for each epoch so far."""
+        path = self.folder / "history.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def train(self, plan: Plan, watch: Callable[[Row], None] | None = None) -> Fit:
+        """The finished fit, from the last checkpoint on if there is one, with its artifact written."""
+        rows = self.history
+
+        def keep(row: Row) -> None:
+            # A process killed between history and checkpoint repeats an epoch whose row is there already.
+            rows[:] = [r for r in rows if r["epoch"] < row["epoch"]] + [row]
+            self._write_history(rows)
+            if watch is not None:
+                watch(row)
+
+        done = fit(plan.split, plan.recipe, checkpoint=self.folder / "checkpoint.safetensors", watch=keep)
+        self._write_history(list(done.history))
+        save_artifact(_artifact_of(done, plan), self.folder / "artifact")
+        return done
+
+    def _write_history(self, rows: list[Row]) -> None:
+        write_text(self.folder / "history.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def refuse_existing(folder: Path, *, resume: bool) -> None:
+    """Nothing, unless `folder` holds something that a new run must not touch."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not resume:
+        raise ConfigError(f"{folder} already exists; choose another --out, or continue it with --resume.")
+    if not (folder / "run.json").is_file():
+        raise ConfigError(f"{folder} is not a run to resume: it has no run.json; choose another --out.")
+
+
+def open_run(folder: Path, plan: Plan, *, resume: bool) -> Run:
+    """The run of this plan: set up anew, or the one that is there and has the same recipe and data."""
+    refuse_existing(folder, resume=resume)
+    if (folder / "run.json").is_file():
+        run = Run(folder)
+        _refuse_another_plan(run, plan)
+        return run
+    with new_folder(folder) as partial:
+        save_split(plan.split, partial / "split")
+        write_text(partial / "run.json", json.dumps(plan.record, indent=2, default=str) + "\n")
+    return Run(folder)
+
+
+def _read_record(folder: Path) -> dict[str, Any]:
+    """The contents of `run.json`; any JSON."""
+    if not (folder / "run.json").is_file():
+        raise ArtifactError(f"There is no run at {folder}; make one with towpath fit DATA --out {folder}.")
+    try:
+        record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        found = record["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactError(f"{folder / 'run.json'} is damaged and cannot be parsed; fit again.") from error
+    if found != FORMAT:
+        raise ArtifactError(
+            f"{folder} has run format {found!r}, and this towpath reads format {FORMAT}; "
+            "fit again, or use the towpath version that wrote it."
+        )
+    return record
+
+
+def _refuse_another_plan(run: Run, plan: Plan) -> None:
+    """Nothing, unless going on would mix two recipes or two data sets."""
+    old = _flat({key: run.record[key] for key in ("recipe", "data")})
+    asked = json.loads(json.dumps(plan.record, default=str))
+    new = _flat({key: asked[key] for key in ("recipe", "data")})
+    changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    same_data = "data.fingerprint" not in changed
+    # The same data reached by another path or option are the same data.
+    matters = [key for key in changed if not (same_data and key.startswith("data."))]
+    if matters:
+        key = matters[0]
+        raise ConfigError(
+            f"{run.folder} was started with {key} = {old.get(key)!r}, and now it is {new.get(key)!r}; "
+            "resume with what it was started with, or choose another --out."
+        )
+
+
+def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"a": {"b": 1}} as {"a.b": 1}; values are any JSON."""
+    flat: dict[str, Any] = {}
+    for key, value in record.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
+
+
+def _artifact_of(done: Fit, plan: Plan) -> Artifact:
+    best = done.history[done.best_epoch - 1] if done.history else {}
+    about = {
+        "recipe": plan.recipe.resolved(),
+        "data": plan.record["data"],
+        # Validation only: the test part is read by `towpath evaluate`, once, and clocks differ between runs.
+        "metrics": {name: value for name, value in best.items() if "seconds" not in name},
+        "best_epoch": done.best_epoch,
+        "stopped_because": done.stopped_because,
+    }
+    train = plan.split.train
+    return Artifact(done.scorer, train.user_ids, train.item_ids, past_of(plan.split), about)
