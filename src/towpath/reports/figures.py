@@ -10,6 +10,8 @@ INK = "currentColor"
 ACCENT = "var(--accent)"
 QUIET = "var(--quiet)"
 FONT = "system-ui, sans-serif"
+# The reader's font may be wider than the one the chart was measured with: leave room for labels.
+PADDING = {"left": 20, "right": 30, "top": 5, "bottom": 5}
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def _dots_chart(dots: Sequence[Dot], axis: str, marks: Mapping[str, float]) -> A
     )
     points = base.mark_point(size=70, filled=True, opacity=1, color=ACCENT).encode(x=x)
     layers = [*_mark_layers(marks, scale, axis), spans, points]
-    return alt.layer(*layers).properties(width=520, height=34 * len(dots) + 10)
+    return alt.layer(*layers).properties(width=500, height=34 * len(dots) + 10, padding=PADDING)
 
 
 def _mark_layers(marks: Mapping[str, float], scale: Any, axis: str) -> list[Any]:  # altair has no types

@@ -52,8 +52,8 @@ def show(cell: Cell, decimals: int) -> str:
     ('1,204', '0.123', '0.50 (0.41 to 0.59)')
     """
     if isinstance(cell, Interval):
-        low, high = show(cell.low, decimals), show(cell.high, decimals)
-        return f"{show(cell.value, decimals)} ({low} to {high})"
+        value, low, high = (f"{float(x):,.{decimals}f}" for x in (cell.value, cell.low, cell.high))
+        return f"{value} ({low} to {high})"
     if isinstance(cell, float):
         return f"{cell:,.{decimals}f}"
     return f"{cell:,}" if isinstance(cell, int) else cell
