@@ -36,11 +36,22 @@ class Histories:
 
     def padded(self, users: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
         """The last `longest` items of each user, right-aligned, PADDING (-1) on the left: (b, h)."""
-        counts = np.minimum(self.lengths[users], longest)
-        width = int(counts.max(initial=0))
-        places = self.starts[users + 1][:, None] - np.arange(width, 0, -1)[None, :]
-        real = np.arange(width, 0, -1)[None, :] <= counts[:, None]
-        return np.where(real, self.items[np.where(real, places, 0)], PADDING) if width else places
+        return self._windows(self.starts[users], self.starts[users + 1], longest)
+
+    def padded_before(self, rows: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
+        """The last `longest` items that the user of each row took before that row, padded like `padded`.
+
+        rows: (b,) places in the packed array, that is, rows of the interactions these histories belong to.
+        """
+        owners = np.searchsorted(self.starts, rows, side="right") - 1
+        return self._windows(self.starts[owners], rows, longest)
+
+    def _windows(self, starts: NDArray[np.int64], ends: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
+        counts = np.minimum(ends - starts, longest)
+        back = np.arange(int(counts.max(initial=0)), 0, -1)  # (h,) h, h - 1, ..., 1 steps before the end
+        real = back[None, :] <= counts[:, None]
+        places = np.where(real, ends[:, None] - back[None, :], 0)
+        return np.where(real, self.items[places], PADDING) if len(back) else places
 
 
 @dataclass(frozen=True)

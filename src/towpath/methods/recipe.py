@@ -1,0 +1,56 @@
+"""Everything a fit depends on besides the data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from towpath.errors import unknown_name
+from towpath.methods.registry import method_named
+from towpath.models.registry import model_type, parse_settings
+from towpath.models.scorer import Settings
+from towpath.training.settings import TrainingSettings
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A recipe with every setting filled in and checked."""
+
+    model: Settings
+    training: TrainingSettings
+    method: Settings
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A model, a method, what was set about either, and a seed.
+
+    `settings` is flat: each key belongs to the model, the fit loop or the method, and none to two of them.
+    """
+
+    model: str = "mf"
+    method: str = "plain"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    def resolve(self) -> Resolved:
+        """Every setting as it will be used; an unknown key or a value that cannot be is a ConfigError."""
+        kinds = self._kinds()
+        shares: list[dict[str, Any]] = [{} for _ in kinds]
+        for key, value in self.settings.items():
+            owner = next((i for i, kind in enumerate(kinds) if key in kind.model_fields), None)
+            if owner is None:
+                known = {name for kind in kinds for name in kind.model_fields}
+                raise unknown_name(f"setting of {self.model} with {self.method}", key, known)
+            shares[owner][key] = value
+        model, training, method = (parse_settings(k, s) for k, s in zip(kinds, shares, strict=True))
+        assert isinstance(training, TrainingSettings)
+        return Resolved(model, training, method)
+
+    def resolved(self) -> dict[str, Any]:
+        """The recipe with all settings, ready for JSON."""
+        parts = self.resolve()
+        settings = {**parts.model.model_dump(), **parts.training.model_dump(), **parts.method.model_dump()}
+        return {"model": self.model, "method": self.method, "settings": settings, "seed": self.seed}
+
+    def _kinds(self) -> tuple[type[Settings], type[Settings], type[Settings]]:
+        return model_type(self.model).settings_type, TrainingSettings, method_named(self.method).settings_type

@@ -1,0 +1,50 @@
+"""All methods by name: plain training, transport and the baselines; one line adds the next."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from towpath.data.interactions import Interactions
+from towpath.errors import unknown_name
+from towpath.models.scorer import Scorer, Settings
+from towpath.rng import Rng
+from towpath.training.loop import Learner
+from towpath.training.plain import PlainLearner
+from towpath.training.settings import TrainingSettings
+
+
+class PlainSettings(Settings):
+    """Plain training has no settings beyond those of the fit loop."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method is given: the model to train, what to train it on, and how."""
+
+    scorer: Scorer
+    train: Interactions
+    training: TrainingSettings
+    rng: Rng
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a method is set and how it makes a learner out of a task."""
+
+    settings_type: type[Settings]
+    learner: Callable[[Task, Settings], Learner]
+
+
+def _plain(task: Task, settings: Settings) -> Learner:
+    return PlainLearner(task.scorer, task.train, task.training, task.rng)
+
+
+METHODS: dict[str, Method] = {
+    "plain": Method(PlainSettings, _plain),
+}
+
+
+def method_named(name: str) -> Method:
+    """The method of this name."""
+    if name not in METHODS:
+        raise unknown_name("method", name, METHODS)
+    return METHODS[name]

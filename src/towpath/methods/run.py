@@ -1,0 +1,53 @@
+"""From a split and a recipe to a fit."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from towpath.data.split import Split
+from towpath.errors import ConfigError
+from towpath.evaluation.evaluate import Validator
+from towpath.methods.recipe import Recipe
+from towpath.methods.registry import Task, method_named
+from towpath.models.registry import model_type
+from towpath.models.scorer import Scorer, Sizes
+from towpath.rng import Rng
+from towpath.training.fit import Fit, Row
+from towpath.training.loop import train
+
+
+def fit(
+    split: Split,
+    recipe: Recipe,
+    *,
+    checkpoint: Path | None = None,
+    watch: Callable[[Row], None] | None = None,
+) -> Fit:
+    """Train the recipe's model by its method; validation chooses the epoch, test is never looked at.
+
+    With a checkpoint path, progress is kept there after every epoch and found again: a run that was killed
+    goes on to the same floats. `watch` is called with every epoch's row.
+    """
+    resolved = recipe.resolve()
+    rng = Rng(recipe.seed)
+    sizes = Sizes(split.train.n_users, split.train.n_items)
+    scorer = model_type(recipe.model)(resolved.model, sizes)
+    scorer.initialise(split.train, rng)
+    if not any(p.requires_grad for p in scorer.parameters()):
+        return _closed_form(scorer, recipe)
+    task = Task(scorer, split.train, resolved.training, rng)
+    learner = method_named(recipe.method).learner(task, resolved.method)
+    return train(learner, _validation(split), resolved.training, checkpoint=checkpoint, watch=watch)
+
+
+def _closed_form(scorer: Scorer, recipe: Recipe) -> Fit:
+    if recipe.method != "plain":
+        raise ConfigError(
+            f"{recipe.model} has a closed form and nothing to train, so the method {recipe.method!r} cannot "
+            "be applied to it; use method 'plain', or a model such as mf."
+        )
+    return Fit(scorer, (), 0, "the model has a closed form; there is nothing to train")
+
+
+def _validation(split: Split) -> Callable[[Scorer], Row]:
+    validator = Validator(split, k=10)
+    return lambda scorer: {f"validation_{name}": value for name, value in validator(scorer).items()}

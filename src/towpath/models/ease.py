@@ -1,0 +1,73 @@
+"""EASE (Steck 2019): an item-to-item regression in closed form; what a user would pick instead."""
+
+import numpy as np
+import torch
+from pydantic import Field
+from scipy import linalg, sparse
+from torch import Tensor
+
+from towpath.data.interactions import PADDING, Interactions
+from towpath.errors import ConfigError
+from towpath.models.scorer import WHOLE_HISTORY, Context, Scorer, Settings, Sizes
+from towpath.rng import Rng
+
+# The item-to-item matrix is dense: 30,000 items take 3.6 GB of it, and twice that while it is solved.
+_MOST_ITEMS = 30_000
+
+
+class EaseSettings(Settings):
+    """Settings of EASE."""
+
+    ridge: float = Field(300.0, gt=0, description="Ridge penalty of the regression; larger means smoother.")
+
+
+class Ease(Scorer):
+    """score(u, i) = sum of B[j, i] over the items j that u has taken.
+
+        B = argmin |X - X B|^2 + ridge |B|^2  with diag(B) = 0
+          = I - P / diag(P),  P = (X'X + ridge I)^-1
+
+    X is the binary user-item matrix. Memory is quadratic in the number of items.
+    """
+
+    settings_type = EaseSettings
+    history_length = WHOLE_HISTORY
+    settings: EaseSettings
+    weights: Tensor
+
+    def __init__(self, settings: Settings, sizes: Sizes) -> None:
+        super().__init__(settings, sizes)
+        if sizes.items > _MOST_ITEMS:
+            raise ConfigError(
+                f"EASE keeps a dense item-by-item matrix and takes at most {_MOST_ITEMS:,} items; "
+                f"these data have {sizes.items:,}. Raise --min-per-item, or fit mf."
+            )
+        self.register_buffer("weights", torch.zeros(sizes.items, sizes.items))
+
+    def initialise(self, train: Interactions, rng: Rng) -> None:
+        """Solve the regression."""
+        ones = np.ones(len(train), dtype=np.float32)
+        taken = sparse.csr_matrix((ones, (train.users, train.items)), shape=(train.n_users, train.n_items))
+        taken.data[:] = 1  # a repeated pair counts once
+        gram = (taken.T @ taken).toarray()
+        gram[np.diag_indices_from(gram)] += self.settings.ridge
+        # Symmetric and positive definite, so Cholesky halves the work of a general inverse.
+        inverse = linalg.cho_solve(
+            linalg.cho_factor(gram, overwrite_a=True), np.eye(len(gram), dtype=np.float32)
+        )
+        weights = inverse / -np.diag(inverse)[None, :]
+        np.fill_diagonal(weights, 0)
+        self.weights.copy_(torch.from_numpy(weights))
+
+    def score(self, context: Context, items: Tensor) -> Tensor:
+        """Sum of the weights from each taken item to each scored one."""
+        real = context.histories != PADDING
+        starts = torch.cat([real.new_zeros(1, dtype=torch.long), real.sum(1).cumsum(0)[:-1]])
+        every = torch.nn.functional.embedding_bag(
+            context.histories[real], self.weights, starts, mode="sum"
+        )  # (b, n_items)
+        return every.gather(1, items.expand(len(every), -1))
+
+    def item_similarity(self, items: Tensor) -> Tensor:
+        """The weight with which each item speaks for every other."""
+        return self.weights[items]

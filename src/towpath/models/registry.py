@@ -1,0 +1,48 @@
+"""All models by the name that users call them by; one line adds the next."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from towpath.errors import ConfigError, unknown_name
+from towpath.models.ease import Ease
+from towpath.models.factorization import Factorization
+from towpath.models.popularity import Popularity
+from towpath.models.scorer import Scorer, Settings, Sizes
+
+S = TypeVar("S", bound=Settings)
+
+MODELS: dict[str, type[Scorer]] = {
+    "popularity": Popularity,
+    "mf": Factorization,
+    "ease": Ease,
+}
+
+
+def model_type(name: str) -> type[Scorer]:
+    """The scorer class of this name."""
+    if name not in MODELS:
+        raise unknown_name("model", name, MODELS)
+    return MODELS[name]
+
+
+def build(name: str, settings: Mapping[str, Any], sizes: Sizes) -> Scorer:
+    """An unfilled scorer of this name; `settings` may leave out what has a default."""
+    kind = model_type(name)
+    return kind(parse_settings(kind.settings_type, settings), sizes)
+
+
+def parse_settings(kind: type[S], values: Mapping[str, Any]) -> S:
+    """Settings from values or their text, each checked; the first thing wrong is said in one sentence."""
+    for key in values:
+        if key not in kind.model_fields:
+            raise unknown_name("setting", key, kind.model_fields)
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise ConfigError(
+            f"The setting {key} cannot be {first['input']!r}: {first['msg'][:1].lower()}{first['msg'][1:]}."
+        ) from None

@@ -1,0 +1,68 @@
+"""The state of a run after an epoch, in one file that is either whole or not there."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from towpath.errors import ArtifactError
+from towpath.training.fit import Row
+
+_FORMAT = "1"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come: everything that the epochs to come depend on.
+
+    Generators are derived from the epoch number (rng.py), so none of their state needs keeping.
+    """
+
+    history: tuple[Row, ...]
+    best_epoch: int
+    learner: dict[str, Tensor]
+    best: dict[str, Tensor]
+
+
+def save_checkpoint(path: Path, progress: Progress) -> None:
+    """Write beside the old checkpoint, then replace it in one move."""
+    tensors = {f"learner/{k}": v.contiguous() for k, v in progress.learner.items()}
+    tensors |= {f"best/{k}": v.contiguous() for k, v in progress.best.items()}
+    notes = {
+        "format": _FORMAT,
+        "history": json.dumps(progress.history),
+        "best_epoch": str(progress.best_epoch),
+    }
+    fresh = path.with_name(path.name + ".part")
+    # safetensors refuses tensors that share memory, which the best state may with the current one.
+    save_file({k: v.clone() for k, v in tensors.items()}, fresh, metadata=notes)
+    with fresh.open("rb") as written:
+        os.fsync(written.fileno())
+    os.replace(fresh, path)
+
+
+def load_checkpoint(path: Path) -> Progress:
+    """What `save_checkpoint` wrote."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            notes = file.metadata() or {}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  # not a dict
+    except (SafetensorError, OSError) as error:
+        raise ArtifactError(
+            f"The checkpoint {path} cannot be read ({error}); delete it to start over."
+        ) from None
+    if notes.get("format") != _FORMAT:
+        raise ArtifactError(
+            f"The checkpoint {path} has format {notes.get('format')!r}, this version reads {_FORMAT!r}; "
+            "delete it to start over."
+        )
+    parts: dict[str, dict[str, Tensor]] = {"learner": {}, "best": {}}
+    for key, tensor in tensors.items():
+        part, name = key.split("/", 1)
+        parts[part][name] = tensor
+    history = tuple(json.loads(notes["history"]))
+    return Progress(history, int(notes["best_epoch"]), parts["learner"], parts["best"])

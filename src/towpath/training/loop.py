@@ -1,0 +1,109 @@
+"""The fit loop: epochs, validation, early stopping, checkpoints. Every method trains through it."""
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from torch import Tensor
+
+from towpath.errors import TrainingError
+from towpath.models.scorer import Scorer
+from towpath.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from towpath.training.fit import Fit, Row
+from towpath.training.settings import TrainingSettings
+
+# The number that decides which epoch is best and when to stop.
+DECIDES = "validation_hit"
+
+
+class Learner(Protocol):
+    """Something that gets better by epochs: one player or several."""
+
+    @property
+    def scorer(self) -> Scorer:
+        """The model that will be deployed."""
+
+    def epoch(self, number: int) -> Row:
+        """Train through epoch `number` (from 1) and say how it went."""
+
+    def state(self) -> dict[str, Tensor]:
+        """All that later epochs depend on."""
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go back to a state."""
+
+
+def train(
+    learner: Learner,
+    validate: Callable[[Scorer], Row],
+    settings: TrainingSettings,
+    *,
+    checkpoint: Path | None = None,
+    watch: Callable[[Row], None] | None = None,
+) -> Fit:
+    """The fit after early stopping, with the best epoch's parameters.
+
+    With a checkpoint path, the state is kept there after every epoch, and a run that finds one goes on
+    from it to the same floats that it would have reached undisturbed.
+    """
+    progress = _start(learner, checkpoint)
+    while (reason := _stop_reason(progress, settings)) is None:
+        number = len(progress.history) + 1
+        began = time.perf_counter()
+        row: Row = {"epoch": number, **learner.epoch(number)}
+        trained = time.perf_counter()
+        row |= validate(learner.scorer)
+        row |= {"seconds": trained - began, "validation_seconds": time.perf_counter() - trained}
+        _refuse_broken_numbers(row, progress)
+        progress = _after(progress, row, learner)
+        if checkpoint is not None:
+            save_checkpoint(checkpoint, progress)
+        if watch is not None:
+            watch(row)
+    learner.scorer.load_state_dict(progress.best)
+    return Fit(learner.scorer, progress.history, progress.best_epoch, reason)
+
+
+def _start(learner: Learner, checkpoint: Path | None) -> Progress:
+    if checkpoint is not None and checkpoint.exists():
+        progress = load_checkpoint(checkpoint)
+        learner.load_state(progress.learner)
+        return progress
+    return Progress((), 0, learner.state(), _copy(learner.scorer.state_dict()))
+
+
+def _after(progress: Progress, row: Row, learner: Learner) -> Progress:
+    history = (*progress.history, row)
+    best_so_far = max((r[DECIDES] for r in progress.history), default=-math.inf)
+    if row[DECIDES] > best_so_far:
+        return Progress(history, int(row["epoch"]), learner.state(), _copy(learner.scorer.state_dict()))
+    return Progress(history, progress.best_epoch, learner.state(), progress.best)
+
+
+def _stop_reason(progress: Progress, settings: TrainingSettings) -> str | None:
+    """Why training is over, as a sentence; None while it is not."""
+    done = len(progress.history)
+    if done - progress.best_epoch > settings.patience:
+        return (
+            f"validation Hit@10 has not risen for {done - progress.best_epoch} epochs; "
+            f"epoch {progress.best_epoch} is kept"
+        )
+    if done >= settings.epochs:
+        return f"all {settings.epochs} epochs are done; epoch {progress.best_epoch} is kept"
+    return None
+
+
+def _refuse_broken_numbers(row: Row, progress: Progress) -> None:
+    for name, value in row.items():
+        if not math.isfinite(value):
+            last = progress.history[-1].get(name) if progress.history else None
+            raise TrainingError(
+                f"{name} became {value} in epoch {int(row['epoch'])} (last finite value: {last}); "
+                "lower learning_rate or set clip_norm."
+            )
+
+
+def _copy(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in state.items()}

@@ -1,0 +1,87 @@
+"""Adam over dense and sparse parameters as if they were one."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+
+class Optimiser:
+    """Adam for dense parameters, SparseAdam for tables whose gradients are sparse.
+
+    SparseAdam is lazy: it moves only the rows of the batch, which is what makes large tables affordable.
+    """
+
+    def __init__(
+        self, modules: Iterable[nn.Module], learning_rate: float, clip_norm: float | None = None
+    ) -> None:
+        modules = list(modules)
+        tables = {
+            id(m.weight)
+            for root in modules
+            for m in root.modules()
+            if isinstance(m, nn.Embedding) and m.sparse
+        }
+        parameters = [p for m in modules for p in m.parameters() if p.requires_grad]
+        sparse = [p for p in parameters if id(p) in tables]
+        dense = [p for p in parameters if id(p) not in tables]
+        self._parameters = parameters
+        self._clip_norm = clip_norm
+        self._parts: list[torch.optim.Optimizer] = []
+        if dense:
+            self._parts.append(torch.optim.Adam(dense, lr=learning_rate))
+        if sparse:
+            self._parts.append(torch.optim.SparseAdam(sparse, lr=learning_rate))
+
+    def step(self, loss: Tensor) -> None:
+        """Descend `loss` by one step; parameters of other players are left without gradient."""
+        gradients = torch.autograd.grad(loss, self._parameters, allow_unused=True)
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
+            parameter.grad = gradient
+        if self._clip_norm is not None:
+            clip_gradients(self._parameters, self._clip_norm)
+        for part in self._parts:
+            part.step()
+            part.zero_grad(set_to_none=True)
+
+    def state(self) -> dict[str, Tensor]:
+        """Every moment and step count as a flat dictionary of tensors."""
+        flat = {}
+        for i, part in enumerate(self._parts):
+            for key, slots in part.state_dict()["state"].items():
+                for slot, value in slots.items():
+                    flat[f"{i}.{key}.{slot}"] = torch.as_tensor(value).clone()
+        return flat
+
+    def load_state(self, flat: dict[str, Tensor]) -> None:
+        """Put back what `state` gave."""
+        for i, part in enumerate(self._parts):
+            whole = part.state_dict()
+            state: dict[int, dict[str, Tensor | int]] = {}
+            for name, value in flat.items():
+                owner, key, slot = name.split(".")
+                if int(owner) == i:
+                    # SparseAdam counts its steps in a plain int and compares it as one.
+                    plain = slot == "step" and isinstance(part, torch.optim.SparseAdam)
+                    state.setdefault(int(key), {})[slot] = int(value) if plain else value
+            part.load_state_dict({"state": state, "param_groups": whole["param_groups"]})
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], longest: float) -> Tensor:
+    """Shorten all gradients together to length `longest` if they are longer; returns the length before.
+
+    Works on sparse gradients too, whose repeated rows are summed first (torch's own clipping refuses them).
+    """
+    values = []
+    for parameter in parameters:
+        if parameter.grad is not None:
+            if parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()
+                values.append(parameter.grad.values())
+            else:
+                values.append(parameter.grad)
+    length = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(v) for v in values]))
+    shrink = (longest / (length + 1e-12)).clamp(max=1)
+    for value in values:
+        value.mul_(shrink)
+    return length

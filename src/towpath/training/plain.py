@@ -1,0 +1,54 @@
+"""Plain training: the mean loss over the sampled tuples, each counting the same."""
+
+import torch
+from torch import Tensor
+
+from towpath.data.interactions import Interactions
+from towpath.models.scorer import Scorer
+from towpath.rng import Rng
+from towpath.training.batches import Batch, BatchSource
+from towpath.training.fit import Row
+from towpath.training.losses import logistic_loss
+from towpath.training.optimiser import Optimiser
+from towpath.training.settings import TrainingSettings
+
+
+class PlainLearner:
+    """Minimises the mean logistic loss plus the per-example L2 penalty."""
+
+    def __init__(self, scorer: Scorer, train: Interactions, settings: TrainingSettings, rng: Rng) -> None:
+        self.scorer = scorer
+        self._settings = settings
+        self._rng = rng
+        self._batches = BatchSource(train, scorer, settings.batch_size, settings.negatives)
+        self._optimiser = Optimiser([scorer], settings.learning_rate, settings.clip_norm)
+
+    def epoch(self, number: int) -> Row:
+        """One pass over the positives."""
+        self.scorer.train()
+        total = torch.zeros(())
+        for batch in self._batches.epoch(number, self._rng):
+            loss = self._loss(batch)
+            self._optimiser.step(loss)
+            total += loss.detach().cpu()
+        return {"loss": float(total) / len(self._batches)}
+
+    def state(self) -> dict[str, Tensor]:
+        """The parameters and the optimiser's moments."""
+        scorer = {f"scorer.{k}": v.detach().clone() for k, v in self.scorer.state_dict().items()}
+        return scorer | {f"optimiser.{k}": v for k, v in self._optimiser.state().items()}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go back to a state."""
+        self.scorer.load_state_dict(_under("scorer.", state))
+        self._optimiser.load_state(_under("optimiser.", state))
+
+    def _loss(self, batch: Batch) -> Tensor:
+        loss = logistic_loss(self.scorer.score(batch.context, batch.items), batch.labels).mean()
+        if self._settings.l2:
+            loss = loss + self._settings.l2 * self.scorer.squared_norms(batch.context, batch.items).mean()
+        return loss
+
+
+def _under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

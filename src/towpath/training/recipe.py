@@ -1,0 +1,1 @@
+from towpath.methods.recipe import Recipe, Resolved  # noqa

@@ -1,0 +1,1 @@
+from towpath.methods.run import fit  # noqa

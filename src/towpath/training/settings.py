@@ -1,0 +1,29 @@
+"""How a model is trained, whatever the method."""
+
+from pydantic import Field
+
+from towpath.models.scorer import Settings
+
+
+class TrainingSettings(Settings):
+    """Settings of the fit loop."""
+
+    epochs: int = Field(100, ge=1, description="Most passes over the training positives.")
+    patience: int = Field(
+        5,
+        ge=0,
+        description="Stop after more than this many epochs without a better validation Hit@10 (full).",
+    )
+    batch_size: int = Field(4096, ge=1, description="Positives per step.")
+    negatives: int = Field(
+        3, ge=1, description="Untaken items of the same user drawn per positive, every batch."
+    )
+    learning_rate: float = Field(0.01, gt=0, description="Step size of Adam.")
+    l2: float = Field(
+        1e-3, ge=0, description="Penalty on the mean squared norm of the vectors of each scored pair."
+    )
+    clip_norm: float | None = Field(
+        None,
+        gt=0,
+        description="Longest gradient (over all parameters) that is not shortened; none by default.",
+    )
