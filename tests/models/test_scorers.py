@@ -1,0 +1,131 @@
+"""Laws that every scorer obeys."""
+
+import numpy as np
+import pytest
+import torch
+
+from contracts import SCORERS
+from small import small_split
+from towpath.errors import ConfigError
+from towpath.models.registry import build
+from towpath.models.scorer import Scorer, Sizes, context_of
+from towpath.rng import Rng
+
+SPLIT = small_split()
+SIZES = Sizes(SPLIT.train.n_users, SPLIT.train.n_items)
+USERS = np.array([3, 0, 41])
+ITEMS = torch.tensor([[5, 1, 9], [0, 39, 2], [7, 7, 8]])
+
+
+def filled(name: str, seed: int = 0) -> Scorer:
+    scorer = build(name, SCORERS[name], SIZES)
+    scorer.initialise(SPLIT.train, Rng(seed))
+    return scorer
+
+
+@pytest.fixture(params=SCORERS)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def scores(scorer: Scorer, users: np.ndarray, items: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        return scorer.score(context_of(scorer, users, SPLIT.train.histories), items)
+
+
+def test_a_batch_scores_like_its_single_users(name: str) -> None:
+    scorer = filled(name)
+    together = scores(scorer, USERS, ITEMS)
+    alone = torch.cat([scores(scorer, USERS[n : n + 1], ITEMS[n : n + 1]) for n in range(3)])
+    torch.testing.assert_close(together, alone)
+
+
+def test_the_same_candidates_for_everyone_equal_repeated_ones(name: str) -> None:
+    scorer = filled(name)
+    shared = scores(scorer, USERS, ITEMS[:1])
+    torch.testing.assert_close(shared, scores(scorer, USERS, ITEMS[:1].expand(3, -1)))
+
+
+def test_the_order_of_candidates_does_not_matter(name: str) -> None:
+    scorer = filled(name)
+    forward, backward = scores(scorer, USERS, ITEMS), scores(scorer, USERS, ITEMS.flip(1))
+    torch.testing.assert_close(forward, backward.flip(1))
+
+
+def test_state_travels_to_a_fresh_scorer(name: str) -> None:
+    scorer, other = filled(name), build(name, SCORERS[name], SIZES)
+    other.load_state_dict(scorer.state_dict())
+    assert torch.equal(scores(scorer, USERS, ITEMS), scores(other, USERS, ITEMS))
+
+
+def test_same_seed_same_floats(name: str) -> None:
+    first, second = filled(name, seed=7).state_dict(), filled(name, seed=7).state_dict()
+    assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_norms_have_the_shape_of_the_scores(name: str) -> None:
+    scorer = filled(name)
+    norms = scorer.squared_norms(context_of(scorer, USERS, SPLIT.train.histories), ITEMS)
+    assert norms.shape == ITEMS.shape
+    assert (norms >= 0).all()
+
+
+def test_popularity_counts() -> None:
+    counted = scores(filled("popularity"), USERS, torch.arange(SIZES.items)[None])
+    assert np.array_equal(counted[0].numpy(), SPLIT.train.item_counts)
+    with pytest.raises(ConfigError, match="alike"):
+        filled("popularity").item_similarity(torch.tensor([0]))
+
+
+def test_ease_meets_the_conditions_of_its_optimum() -> None:
+    """Zero diagonal; off the diagonal the gradient X'(X B - X) + ridge B vanishes."""
+    ease = filled("ease")
+    taken = torch.zeros(SIZES.users, SIZES.items)
+    taken[SPLIT.train.users, SPLIT.train.items] = 1
+    gradient = taken.T @ (taken @ ease.weights - taken) + 10.0 * ease.weights
+    off_diagonal = ~torch.eye(SIZES.items, dtype=torch.bool)
+    assert ease.weights.diagonal().abs().max() == 0
+    assert gradient[off_diagonal].abs().max() < 1e-3
+
+
+def test_ease_scores_are_the_matrix_product() -> None:
+    ease = filled("ease")
+    taken = torch.zeros(SIZES.users, SIZES.items)
+    taken[SPLIT.train.users, SPLIT.train.items] = 1
+    expected = (taken @ ease.weights)[USERS]
+    torch.testing.assert_close(scores(ease, USERS, torch.arange(SIZES.items)[None]), expected)
+
+
+def test_ease_refuses_a_catalogue_it_cannot_hold() -> None:
+    with pytest.raises(ConfigError, match="30,000"):
+        build("ease", {}, Sizes(10, 50_000))
+
+
+def test_factorization_by_hand() -> None:
+    mf = build("mf", {"embedding_dim": 2}, Sizes(1, 2))
+    with torch.no_grad():
+        mf.users.weight[:] = torch.tensor([[1.0, 2.0, 0.5]])
+        mf.items.weight[:] = torch.tensor([[3.0, 4.0, 0.25], [0.0, 1.0, 0.0]])
+        mf.bias.fill_(1.0)
+    context = context_of(mf, np.array([0]), SPLIT.train.histories)
+    assert mf.score(context, torch.tensor([[0, 1]])).tolist() == [[12.75, 3.5]]
+    assert mf.squared_norms(context, torch.tensor([[0, 1]])).tolist() == [[30.0, 6.0]]
+
+
+def test_large_tables_get_sparse_gradients() -> None:
+    assert build("mf", {}, Sizes(200_000, 10)).users.sparse
+    assert not build("mf", {}, Sizes(1_000, 10)).users.sparse
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "sentence"),
+    [
+        ("mff", {}, "no model 'mff'; did you mean 'mf'"),
+        ("mf", {"embeding_dim": 3}, "did you mean 'embedding_dim'"),
+        ("mf", {"embedding_dim": "many"}, "embedding_dim cannot be 'many'"),
+        ("mf", {"init_std": 0}, "init_std cannot be 0"),
+    ],
+)
+def test_what_does_not_exist_is_said_in_a_sentence(name: str, settings: dict, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        build(name, settings, SIZES)
