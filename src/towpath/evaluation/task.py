@@ -1,0 +1,85 @@
+"""Who is judged, on which targets, and what was known before."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from towpath.data.interactions import Histories, Interactions
+from towpath.data.split import Part, Split
+from towpath.errors import DataError
+
+
+@dataclass(frozen=True)
+class Task:
+    """The users of one part of a split, their targets and what they had seen by then.
+
+    Judged are users with training events and at least one target. A target counts once however often it
+    occurs, and not at all if the user had seen it before, since lists do not show seen items.
+    """
+
+    split: Split
+    seen: Histories  # by user code: training, and for test validation too
+    users: NDArray[np.int64]  # (n,) codes, ascending
+    rows: NDArray[np.int64]  # (m,) places in `users`, ascending
+    targets: NDArray[np.int64]  # (m,) item codes
+    users_left_out: int  # have events in this part but are not judged
+
+    @property
+    def n_items(self) -> int:
+        """Size of the catalogue."""
+        return self.split.train.n_items
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each judged user's targets begin in `rows` and `targets`: (n + 1,)."""
+        return np.searchsorted(self.rows, np.arange(len(self.users) + 1))
+
+
+def task_of(split: Split, on: Part) -> Task:
+    """What is to be judged on this part of the split."""
+    part = split.part(on)
+    if not len(part):
+        raise DataError(f"The {on} part of the split has no events to judge on; split so that it has some.")
+    seen = split.train if on == "validation" else join(split.train, split.validation)
+    wanted = np.unique(_pair_keys(part))
+    wanted = wanted[~_among(wanted, _pair_keys(seen))]
+    wanted = wanted[split.train.histories.lengths[wanted // part.n_items] > 0]
+    if not len(wanted):
+        raise DataError(
+            f"None of the {len(np.unique(part.users)):,} users of the {on} part has both training events and "
+            "a target not seen before; use a split that leaves each user some training events."
+        )
+    users, rows = np.unique(wanted // part.n_items, return_inverse=True)
+    left_out = len(np.unique(part.users)) - len(users)
+    return Task(split, seen.histories, users, rows, wanted % part.n_items, left_out)
+
+
+def join(first: Interactions, second: Interactions) -> Interactions:
+    """The events of both in the order (user, time, first before second); without the other columns."""
+    users, items = (np.concatenate([getattr(t, c) for t in (first, second)]) for c in ("users", "items"))
+    times = None
+    if first.times is not None and second.times is not None:
+        times = np.concatenate([first.times, second.times])
+    order = np.lexsort((users,) if times is None else (times, users))
+    return Interactions(
+        users=users[order],
+        items=items[order],
+        user_ids=first.user_ids,
+        item_ids=first.item_ids,
+        times=None if times is None else times[order],
+    )
+
+
+def _pair_keys(events: Interactions) -> NDArray[np.int64]:
+    """One number for each event's pair of user and item: (n,)."""
+    return events.users.astype(np.int64) * events.n_items + events.items
+
+
+def _among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the sorted, distinct `keys` occur in `others` (any order): (len(keys),)."""
+    # Looks the many up in the few: no sort of all events.
+    places = np.minimum(np.searchsorted(keys, others), len(keys) - 1)
+    found = np.zeros(len(keys), dtype=np.bool_)
+    found[places[keys[places] == others]] = True
+    return found
