@@ -1,0 +1,151 @@
+"""Recommenders that learn from the log of an earlier recommender and are judged on what they will show.
+
+>>> import towpath
+>>> data = towpath.read("events.csv")                    # doctest: +SKIP
+>>> split = towpath.split(data)                          # doctest: +SKIP
+>>> model = towpath.fit(split, "mf", embedding_dim=32)   # doctest: +SKIP
+>>> towpath.evaluate(model, split).metrics()["hit"]      # doctest: +SKIP
+
+Each function mirrors a verb of the command line. Heavy libraries are imported when one is called.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from towpath.data.cleaning import Cleaning
+    from towpath.data.interactions import Interactions
+    from towpath.data.columns import Columns
+    from towpath.data.sources import Reading
+    from towpath.data.split import Part, Split
+    from towpath.evaluation.comparison import Comparison
+    from towpath.evaluation.protocols import Protocol
+    from towpath.evaluation.result import Evaluation
+    from towpath.methods.recipe import Recipe
+    from towpath.models.scorer import Scorer
+    from towpath.serving.recommender import Recommender
+    from towpath.training.fit import Fit
+
+    __version__: str
+
+__all__ = [
+    "Cleaning", "Columns", "Comparison", "Evaluation", "Fit", "Interactions", "Reading", "Recipe",
+    "Recommender", "Split", "__version__", "compare", "evaluate", "fit", "load", "read", "save", "split",
+]  # fmt: skip
+
+# Where the types of the public functions live; they are imported when first asked for.
+_HOMES = {
+    "Cleaning": "towpath.data.cleaning",
+    "Columns": "towpath.data.columns",
+    "Comparison": "towpath.evaluation.comparison",
+    "Evaluation": "towpath.evaluation.result",
+    "Fit": "towpath.training.fit",
+    "Interactions": "towpath.data.interactions",
+    "Reading": "towpath.data.sources",
+    "Recipe": "towpath.methods.recipe",
+    "Recommender": "towpath.serving.recommender",
+    "Split": "towpath.data.split",
+}
+
+
+def __getattr__(name: str) -> Any:  # a class of one of the modules above, or the version
+    if name == "__version__":
+        return import_module("importlib.metadata").version("towpath")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'towpath' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def read(
+    data: str | Path,
+    *,
+    data_dir: str | Path | None = None,
+    columns: "Columns | None" = None,
+    cleaning: "Cleaning | None" = None,
+) -> "Reading":
+    """The interactions of a named set, a file, a glob or a folder, with what was guessed and dropped."""
+    from towpath.data.cleaning import Cleaning
+    from towpath.data.columns import Columns
+    from towpath.data.sources import read
+
+    folder = None if data_dir is None else Path(data_dir)
+    return read(str(data), data_dir=folder, columns=columns or Columns(), cleaning=cleaning or Cleaning())
+
+
+def split(
+    data: "Reading | Interactions",
+    how: Literal["leave-last-two", "time", "random"] = "leave-last-two",
+    *,
+    validation_share: float = 0.1,
+    test_share: float = 0.1,
+    seed: int = 0,
+) -> "Split":
+    """Training, validation and test parts; shares and seed matter to the splits that use them."""
+    from towpath.data import split as splits
+    from towpath.data.sources import Reading
+    from towpath.errors import unknown_name
+    from towpath.rng import Rng
+
+    rows = data.interactions if isinstance(data, Reading) else data
+    if how == "leave-last-two":
+        return splits.split_leave_last_two(rows)
+    shares = {"validation_share": validation_share, "test_share": test_share}
+    if how == "time":
+        return splits.split_by_time(rows, **shares)
+    if how == "random":
+        return splits.split_at_random(rows, **shares, rng=Rng(seed))
+    raise unknown_name("split", how, ("leave-last-two", "time", "random"))
+
+
+def fit(split: "Split", model: str = "mf", method: str = "plain", seed: int = 0, **settings: Any) -> "Fit":
+    """A trained model; `settings` are those of the model, the fit loop and the method, as in --set."""
+    from towpath.methods.recipe import Recipe
+    from towpath.methods.run import fit
+
+    return fit(split, Recipe(model, method, settings, seed))
+
+
+def evaluate(
+    model: "Fit | Scorer",
+    split: "Split",
+    *,
+    protocol: "Protocol" = "full",
+    on: "Part" = "test",
+    k: int = 10,
+) -> "Evaluation":
+    """Per-user values of every metric under a named protocol; `.metrics()` takes the means."""
+    from towpath.evaluation.evaluate import evaluate
+    from towpath.training.fit import Fit
+
+    scorer = model.scorer if isinstance(model, Fit) else model
+    return evaluate(scorer, split, protocol=protocol, on=on, k=k)
+
+
+def compare(
+    split: "Split",
+    recipes: "Mapping[str, Recipe]",
+    *,
+    seeds: Sequence[int] = (0, 1, 2),
+    protocols: "Sequence[Protocol]" = ("full",),
+    k: int = 10,
+) -> "Comparison":
+    """Means over seeds, and differences to the first recipe, paired by user and seed, with 95 % intervals."""
+    from towpath.experiments.compare import compare_fits
+
+    return compare_fits(split, recipes, seeds=seeds, protocols=protocols, k=k)
+
+
+def save(model: "Fit", split: "Split", folder: str | Path) -> None:
+    """An artifact folder that `load` and the command line can serve from, without the training data."""
+    from towpath.serving.artifact import artifact_of, save_artifact
+
+    save_artifact(artifact_of(model, split), Path(folder))
+
+
+def load(folder: str | Path) -> "Recommender":
+    """The recommender of a run or artifact folder, once every byte of it has been checked."""
+    from towpath.serving.recommender import load
+
+    return load(folder)

@@ -29,6 +29,7 @@ from towpath.models.registry import MODELS
 from towpath.models.scorer import Scorer, Sizes
 from towpath.serving.folders import new_folder
 from towpath.serving.manifest import Manifest, read_manifest, write_manifest
+from towpath.training.fit import Fit
 
 FILES = ("model.safetensors", "history.safetensors", "users.parquet", "items.parquet")
 
@@ -51,6 +52,20 @@ class Artifact:
     item_ids: Vocabulary
     past: Past
     about: dict[str, Any]  # recipe, data fingerprint, metrics, why training stopped: anything JSON can hold
+
+
+def artifact_of(fit: Fit, split: Split, **origin: Any) -> Artifact:
+    """What serving this fit needs; `origin` (recipe, data: anything JSON can hold) goes into the manifest."""
+    best = fit.history[fit.best_epoch - 1] if fit.history else {}
+    about = {
+        "data": {"fingerprint": split.fingerprint},
+        **origin,
+        # Validation only: the test part is read by an evaluation, once. Clocks differ between equal runs.
+        "metrics": {name: value for name, value in best.items() if "seconds" not in name},
+        "best_epoch": fit.best_epoch,
+        "stopped_because": fit.stopped_because,
+    }
+    return Artifact(fit.scorer, split.train.user_ids, split.train.item_ids, past_of(split), about)
 
 
 def past_of(split: Split) -> Past:

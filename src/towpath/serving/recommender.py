@@ -11,13 +11,12 @@ from torch import Tensor
 
 from towpath.data.vocabulary import UNKNOWN, Id
 from towpath.errors import ConfigError, DataError
-from towpath.evaluation.ranking import top_k
+from towpath.evaluation.ranking import HIDDEN, rows_per_block, top_k
 from towpath.models.scorer import context_of
 from towpath.serving.artifact import Artifact, load_artifact
 from towpath.serving.run import Run
 
 FALLBACK = "popularity"
-BLOCK_SCORES = 2**24  # 64 MB of float32: users times items scored at once
 
 
 @dataclass(frozen=True)
@@ -72,12 +71,12 @@ class Recommender:
         code = self.artifact.item_ids.code(item)
         if code == UNKNOWN:
             raise DataError(
-                f"There is no item {item!r} among the {len(self.artifact.item_ids):,} of the training data "
+                f"There is no item {item!r} among the {len(self.artifact.item_ids):,} items of the data "
                 f"(first: {self.artifact.item_ids.ids(np.array([0]))[0]!r}); give one of its ids."
             )
         with torch.no_grad():
             scores = self.artifact.scorer.item_similarity(torch.tensor([code])).clone()
-        scores[0, code] = -torch.inf
+        scores[0, code] = HIDDEN
         [(items, values)] = self._lists(scores, k)
         return Neighbours(item, items, values)
 
@@ -89,7 +88,7 @@ class Recommender:
             scores[torch.from_numpy(known)] = self._scores(codes[known])
         seen_by = np.flatnonzero(codes != UNKNOWN)
         rows, items = self.artifact.past.histories.pairs_of(codes[seen_by])
-        scores[torch.from_numpy(seen_by[rows]), torch.from_numpy(items).long()] = -torch.inf
+        scores[torch.from_numpy(seen_by[rows]), torch.from_numpy(items).long()] = HIDDEN
         lists = self._lists(scores, k)
         return [
             Recommendation(user, *found, fallback=not sure)
@@ -107,9 +106,8 @@ class Recommender:
         return torch.from_numpy(self.artifact.past.item_counts).to(torch.float32)[None, :]
 
     def _lists(self, scores: Tensor, k: int) -> list[tuple[tuple[Id, ...], tuple[float, ...]]]:
-        """Ids and scores of the k best of each row; what is hidden (-inf) is never listed."""
-        best = top_k(scores, k)
-        values = scores.gather(1, best)
+        """Ids and scores of the k best of each row; what is hidden is never listed."""
+        values, best = top_k(scores, k)
         lengths = torch.isfinite(values).sum(1).tolist()
         ids = self.artifact.item_ids.ids(best.flatten().numpy())
         return [
@@ -118,7 +116,7 @@ class Recommender:
         ]
 
     def _blocks(self, users: int) -> Iterator[slice]:
-        step = max(1, BLOCK_SCORES // len(self.artifact.item_ids))
+        step = rows_per_block(len(self.artifact.item_ids))
         return (slice(start, start + step) for start in range(0, users, step))
 
     def _check(self, k: int) -> None:

@@ -18,7 +18,7 @@ from towpath.data.split import Split, load_split, save_split
 from towpath.errors import ArtifactError, ConfigError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
-from towpath.serving.artifact import Artifact, load_artifact, past_of, save_artifact
+from towpath.serving.artifact import Artifact, artifact_of, load_artifact, save_artifact
 from towpath.serving.folders import new_folder, write_text
 from towpath.serving.manifest import library_versions
 from towpath.training.fit import Fit, Row
@@ -91,7 +91,8 @@ class Run:
 
         done = fit(plan.split, plan.recipe, checkpoint=self.folder / "checkpoint.safetensors", watch=keep)
         self._write_history(list(done.history))
-        save_artifact(_artifact_of(done, plan), self.folder / "artifact")
+        origin = {key: plan.record[key] for key in ("recipe", "data")}
+        save_artifact(artifact_of(done, plan.split, **origin), self.folder / "artifact")
         return done
 
     def _write_history(self, rows: list[Row]) -> None:
@@ -161,17 +162,3 @@ def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in record.items():
         flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return flat
-
-
-def _artifact_of(done: Fit, plan: Plan) -> Artifact:
-    best = done.history[done.best_epoch - 1] if done.history else {}
-    about = {
-        "recipe": plan.recipe.resolved(),
-        "data": plan.record["data"],
-        # Validation only: the test part is read by `towpath evaluate`, once, and clocks differ between runs.
-        "metrics": {name: value for name, value in best.items() if "seconds" not in name},
-        "best_epoch": done.best_epoch,
-        "stopped_because": done.stopped_because,
-    }
-    train = plan.split.train
-    return Artifact(done.scorer, train.user_ids, train.item_ids, past_of(plan.split), about)

@@ -1,0 +1,99 @@
+"""All verbs in one place, and the one place where errors become sentences and exit codes.
+
+0 done; 2 what was asked for cannot be, with one sentence on standard error; 1 a bug, with its traceback;
+130 stopped by Ctrl-C; 141 whoever was reading the output went away.
+"""
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from towpath.cli.compare import compare
+from towpath.cli.data import data_app
+from towpath.cli.demo import demo
+from towpath.cli.evaluate import evaluate
+from towpath.cli.fit import fit
+from towpath.cli.groups import spread
+from towpath.cli.output import Interrupted
+from towpath.cli.recommend import recommend, similar
+from towpath.errors import TowpathError
+
+DONE, BUG, CANNOT, STOPPED, NOBODY_READS = 0, 1, 2, 130, 141
+
+# What the machine, not the program, is to blame for.
+_CIRCUMSTANCES = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG,
+    errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EIO, errno.EMFILE,
+}  # fmt: skip
+
+app = typer.Typer(
+    name="towpath", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
+)
+app.add_typer(data_app, name="data")
+for verb in (demo, fit, evaluate, compare, recommend, similar):
+    app.command()(spread(verb))
+
+
+@app.callback(invoke_without_command=True)
+def towpath(
+    version: bool = typer.Option(False, "--version", help="Show the version and leave."),
+) -> None:
+    """Recommenders that are judged on what they will show themselves."""
+    if version:
+        from towpath import __version__
+
+        typer.echo(f"towpath {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code of one command; called with the program's own arguments unless others are given."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        command = typer.main.get_command(app)
+        # Not command.main(): it shows usage errors in its own way and gives broken pipes the code of a bug.
+        with command.make_context("towpath", given or ["--help"]) as context:
+            command.invoke(context)
+        sys.stdout.flush()
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except (KeyboardInterrupt, Interrupted) as stopped:
+        return _say(str(stopped) or "Stopped.", STOPPED)
+    except BrokenPipeError:
+        # Python flushes once more on its way out; give it somewhere to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
+    except TowpathError as error:
+        return _say(str(error), CANNOT)
+    except Exception as error:
+        return _sentence_or_bug(error)
+    return DONE
+
+
+def _sentence_or_bug(error: Exception) -> int:
+    """The exit code of an error that is not Towpath's own: wrong usage, circumstances or a bug."""
+    if hasattr(
+        error, "format_message"
+    ):  # typer's usage errors; where their class lives depends on its version
+        return _say(_usage_sentence(error.format_message()), CANNOT)
+    if isinstance(error, OSError) and error.errno in _CIRCUMSTANCES:
+        where = f" {error.filename}" if error.filename else ""
+        why = (error.strerror or str(error)).lower()
+        return _say(f"Cannot use{where}: {why}; free some space, or choose a place you may use.", CANNOT)
+    traceback.print_exception(error)
+    return _say("This is a bug in Towpath; please report it with the lines above.", BUG)
+
+
+def _usage_sentence(message: str) -> str:
+    """Typer's message in one sentence, with where to look."""
+    message = message.strip().rstrip(".")
+    return f"{message}; see towpath --help."
+
+
+def _say(sentence: str, code: int) -> int:
+    print(f"towpath: {' '.join(sentence.split())}", file=sys.stderr)
+    return code

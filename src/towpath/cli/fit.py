@@ -1,0 +1,103 @@
+"""towpath fit: from data to a run folder with a model in it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from towpath.cli.options import Data, Preparation, Training, parse_settings
+from towpath.cli.output import Interrupted, Listing, Output
+from towpath.cli.prepare import read_data, record_of, split_data, use_threads
+
+if TYPE_CHECKING:
+    from towpath.methods.recipe import Recipe
+    from towpath.serving.run import Plan, Run
+    from towpath.training.fit import Fit, Row
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What to fit, and where to put it."""
+
+    out: Annotated[Path, typer.Option(metavar="RUN", help="The folder to make.", show_default=False)]
+    model: Annotated[str, typer.Option(help="popularity, mf or ease.")] = "mf"
+    method: Annotated[str, typer.Option(help="How it is trained: plain.")] = "plain"
+    seed: Annotated[int, typer.Option(min=0, help="The one seed of everything random.")] = 0
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with RUN if it is there: same recipe, same data.")
+    ] = False
+
+
+def fit(data: Data, options: FitOptions, training: Training, prepare: Preparation, output: Output) -> None:
+    """Train a model and write it, with its split and history, to a run folder."""
+    use_threads(training.threads)
+    from towpath.methods.recipe import Recipe
+    from towpath.serving.run import open_run, refuse_existing
+
+    recipe = Recipe(options.model, options.method, parse_settings(training.set), options.seed)
+    recipe.resolve()  # a wrong setting is said before the data are read, which may take long
+    refuse_existing(options.out, resume=options.resume)
+    try:
+        plan = _plan(data, recipe, prepare, output)
+        run = open_run(options.out, plan, resume=options.resume)
+        if run.finished:
+            output.say(f"{run.folder} is finished already; nothing is left to do.")
+        else:
+            _train(run, plan, output)
+    except KeyboardInterrupt:
+        raise Interrupted(_how_to_go_on(options.out)) from None
+    _show(run, output)
+
+
+def _plan(data: str, recipe: "Recipe", prepare: Preparation, output: Output) -> "Plan":
+    from towpath.serving.run import Plan
+
+    reading = read_data(data, prepare, output)
+    with output.working("Splitting"):
+        split = split_data(reading.interactions, prepare)
+    output.say(
+        f"{split.description}: {len(split.train):,} training, {len(split.validation):,} validation and "
+        f"{len(split.test):,} test rows of {split.train.n_users:,} users and {split.train.n_items:,} items"
+    )
+    return Plan(split, recipe, record_of(reading, prepare))
+
+
+def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":
+    done = len(run.history)
+    if done:
+        output.say(f"Going on after epoch {done}.")
+    with output.working(f"Fitting {plan.recipe.model} by {plan.recipe.method}"):
+        return run.train(plan, watch=lambda row: output.say(_epoch_line(row)))
+
+
+def _epoch_line(row: "Row") -> str:
+    """One epoch's numbers in one line: whatever the method watches, then the time it took."""
+    numbers = {name: value for name, value in row.items() if name != "epoch" and "seconds" not in name}
+    shown = "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in numbers.items())
+    seconds = row.get("seconds", 0.0) + row.get("validation_seconds", 0.0)
+    return f"epoch {int(row['epoch']):>3}  {shown}  {seconds:.1f} s"
+
+
+def _how_to_go_on(folder: Path) -> str:
+    if (folder / "run.json").is_file():
+        return (
+            f"Stopped; go on from the last full epoch with the same command and --resume ({folder} is kept)."
+        )
+    return "Stopped before the run was set up; nothing was written."
+
+
+def _show(run: "Run", output: Output) -> None:
+    about = run.artifact.about
+    result: dict[str, Any] = {  # any JSON
+        "run": str(run.folder),
+        "artifact": str(run.folder / "artifact"),
+        **{key: about["recipe"][key] for key in ("model", "method", "seed", "settings")},
+        **about["sizes"],
+        "epochs": len(run.history),
+        **{key: about[key] for key in ("best_epoch", "stopped_because", "metrics")},
+        "fingerprint": about["data"]["fingerprint"],
+    }
+    facts = {**result, **result["metrics"]}
+    rows = [(name, value) for name, value in facts.items() if not isinstance(value, dict)]
+    output.show(result, Listing(f"{result['model']} by {result['method']}", ("", "value"), rows))

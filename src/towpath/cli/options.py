@@ -1,0 +1,125 @@
+"""The options that several verbs share, in groups; each text is written once, here."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from towpath.errors import ConfigError
+
+Data = Annotated[
+    str, typer.Argument(metavar="DATA", help="A named set (towpath data list), a file, a glob or a folder.")
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder that towpath fit --out wrote.")]
+HowMany = Annotated[int, typer.Option("--k", "-k", help="Length of the lists.")]
+
+_COLUMNS, _CLEANING, _SPLIT = "Columns of your own files", "Cleaning", "Split"
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Where the data lie, which columns to use, and how they are cleaned."""
+
+    data_dir: Annotated[
+        Path | None, typer.Option(envvar="TOWPATH_DATA", help="Where local copies of named sets lie.")
+    ] = None
+    user_col: Annotated[str | None, typer.Option(help="Column of user ids.", rich_help_panel=_COLUMNS)] = None
+    item_col: Annotated[str | None, typer.Option(help="Column of item ids.", rich_help_panel=_COLUMNS)] = None
+    time_col: Annotated[str | None, typer.Option(help="Column of times.", rich_help_panel=_COLUMNS)] = None
+    value_col: Annotated[
+        str | None, typer.Option(help="Column of ratings, counts …", rich_help_panel=_COLUMNS)
+    ] = None
+    min_rating: Annotated[
+        float | None, typer.Option(help="Drop rows with a lower value.", rich_help_panel=_CLEANING)
+    ] = None
+    repeats: Annotated[
+        str,
+        typer.Option(help="Repeated pairs: keep the first or the last, or allow.", rich_help_panel=_CLEANING),
+    ] = "first"
+    min_per_item: Annotated[
+        int, typer.Option(help="Drop items with fewer interactions.", rich_help_panel=_CLEANING)
+    ] = 0
+    min_per_user: Annotated[
+        int, typer.Option(help="Drop users with fewer interactions.", rich_help_panel=_CLEANING)
+    ] = 0
+    max_per_user: Annotated[
+        int | None, typer.Option(help="Drop users with more interactions.", rich_help_panel=_CLEANING)
+    ] = None
+    filter: Annotated[
+        str, typer.Option(help="How the minima are applied: one-pass or k-core.", rich_help_panel=_CLEANING)
+    ] = "one-pass"
+
+
+@dataclass(frozen=True)
+class Preparation(DataOptions):
+    """The data, and how they are split into training, validation and test parts."""
+
+    split: Annotated[str, typer.Option(help="leave-last-two, time or random.", rich_help_panel=_SPLIT)] = (
+        "leave-last-two"
+    )
+    validation_share: Annotated[
+        float, typer.Option(help="Share of the events (time, random).", rich_help_panel=_SPLIT)
+    ] = 0.1
+    test_share: Annotated[
+        float, typer.Option(help="Share of the events (time, random).", rich_help_panel=_SPLIT)
+    ] = 0.1
+    split_seed: Annotated[int, typer.Option(help="Seed of a random split.", rich_help_panel=_SPLIT)] = 0
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is set about the model and its training, and on how many threads it runs."""
+
+    set: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the model or method; repeat for more."),
+    ] = None
+    threads: Annotated[
+        int,
+        typer.Option(min=1, help="Threads; with one, the same seed gives the same floats everywhere."),
+    ] = 1
+
+
+def parse_settings(pairs: Sequence[str] | None) -> dict[str, Any]:
+    """{"epochs": 5} of ["epochs=5"]: JSON where it can be, text otherwise; the recipe checks the values.
+
+    >>> parse_settings(["epochs=5", "learning_rate=1e-3", "loss=bce"])
+    {'epochs': 5, 'learning_rate': 0.001, 'loss': 'bce'}
+    """
+    settings: dict[str, Any] = {}
+    for pair in pairs or ():
+        key, equals, text = pair.partition("=")
+        if not (key and equals):
+            raise ConfigError(f"--set takes KEY=VALUE, such as --set epochs=5, and {pair!r} was given.")
+        try:
+            settings[key.strip()] = json.loads(text)
+        except ValueError:
+            settings[key.strip()] = text
+    return settings
+
+
+def names_in(text: str, option: str) -> list[str]:
+    """["mf", "ease"] of "mf,ease", without repetitions."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len(set(names)) != len(names):
+        raise ConfigError(f"{option} takes different names with commas between them, and {text!r} was given.")
+    return names
+
+
+def seeds_in(text: str) -> list[int]:
+    """The seeds meant by "3" (0, 1 and 2) or by "100,101" (those two).
+
+    >>> seeds_in("3"), seeds_in("100,101")
+    ([0, 1, 2], [100, 101])
+    """
+    try:
+        given = [int(part) for part in text.split(",")]
+    except ValueError:
+        given = []
+    seeds = list(range(given[0])) if len(given) == 1 else given
+    if not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
+        raise ConfigError(f"--seeds takes how many (3) or which (100,101,102), and {text!r} was given.")
+    return seeds

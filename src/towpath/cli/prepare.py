@@ -1,0 +1,72 @@
+"""From the options about data to a split, with everything that was guessed or dropped said aloud."""
+
+import os
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from towpath.cli.options import DataOptions, Preparation
+from towpath.cli.output import Output
+from towpath.errors import unknown_name
+
+if TYPE_CHECKING:
+    from towpath.data.interactions import Interactions
+    from towpath.data.sources import Reading
+    from towpath.data.split import Split
+
+SPLITS = ("leave-last-two", "time", "random")
+
+
+def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
+    """The cleaned data; guesses and what each cleaning step dropped go to standard error."""
+    from towpath.data.cleaning import Cleaning
+    from towpath.data.columns import Columns
+    from towpath.data.sources import read
+
+    columns = Columns(
+        user=options.user_col, item=options.item_col, time=options.time_col, value=options.value_col
+    )
+    cleaning = Cleaning(**{name: getattr(options, name) for name in _names_of(Cleaning)})
+    with output.working(f"Reading {data}"):
+        reading = read(data, data_dir=options.data_dir, columns=columns, cleaning=cleaning)
+    for note in reading.notes:
+        output.say(note)
+    for step in reading.steps:
+        output.say(
+            f"{step.name}: dropped {step.dropped_rows:,} rows; "
+            f"{step.rows:,} left, of {step.users:,} users and {step.items:,} items"
+        )
+    return reading
+
+
+def split_data(interactions: "Interactions", options: Preparation) -> "Split":
+    """The split that the options ask for."""
+    from towpath.data.split import split_at_random, split_by_time, split_leave_last_two
+    from towpath.rng import Rng
+
+    if options.split not in SPLITS:
+        raise unknown_name("split", options.split, SPLITS)
+    if options.split == "leave-last-two":
+        return split_leave_last_two(interactions)
+    shares = {"validation_share": options.validation_share, "test_share": options.test_share}
+    if options.split == "time":
+        return split_by_time(interactions, **shares)
+    return split_at_random(interactions, **shares, rng=Rng(options.split_seed))
+
+
+def record_of(reading: "Reading", options: Preparation) -> dict[str, Any]:
+    """Where the data came from and what was done to them, for the record; any JSON."""
+    asked = {name: value for name, value in asdict(options).items() if name != "data_dir"}
+    return {"source": reading.source, **asked}
+
+
+def use_threads(count: int) -> None:
+    """Hold torch and the BLAS of numpy and scipy to this many threads; call it before they are imported."""
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = str(count)
+    import torch
+
+    torch.set_num_threads(count)
+
+
+def _names_of(settings: type) -> list[str]:
+    return [field.name for field in fields(settings)]

@@ -1,0 +1,156 @@
+"""An artifact comes back as it went in, or not at all."""
+
+import json
+from datetime import date
+from pathlib import Path
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from contracts import SCORERS
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small import small_split
+
+from towpath.data.vocabulary import Vocabulary
+from towpath.errors import ArtifactError
+from towpath.methods.recipe import Recipe
+from towpath.methods.run import fit
+from towpath.serving.artifact import FILES, Artifact, artifact_of, load_artifact, past_of, save_artifact
+from towpath.serving.manifest import read_manifest, write_manifest
+
+
+def an_artifact(model: str = "ease") -> Artifact:
+    split = small_split()
+    quick = {"epochs": 2} if model == "mf" else {}
+    return artifact_of(fit(split, Recipe(model, settings={**SCORERS[model], **quick})), split)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_artifact(an_artifact(), tmp_path / "artifact")
+    return tmp_path / "artifact"
+
+
+@pytest.mark.parametrize("model", SCORERS)
+def test_every_model_comes_back_with_the_same_floats(model: str, tmp_path: Path) -> None:
+    stored = an_artifact(model)
+    save_artifact(stored, tmp_path / "a")
+    loaded = load_artifact(tmp_path / "a")
+    assert type(loaded.scorer) is type(stored.scorer)
+    assert loaded.scorer.settings == stored.scorer.settings
+    for name, tensor in stored.scorer.state_dict().items():
+        assert torch.equal(loaded.scorer.state_dict()[name], tensor)
+    assert loaded.user_ids == stored.user_ids
+    assert loaded.item_ids == stored.item_ids
+    for part in ("starts", "items"):
+        assert np.array_equal(getattr(loaded.past.histories, part), getattr(stored.past.histories, part))
+    assert np.array_equal(loaded.past.trained, stored.past.trained)
+    assert np.array_equal(loaded.past.item_counts, stored.past.item_counts)
+    assert {key: loaded.about[key] for key in stored.about} == stored.about
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array([3, 1, 2]),
+        pa.array(["007", "7", "ä"]),
+        pa.array([date(2020, 1, 1), date(2021, 1, 1), date(2019, 1, 1)]),
+        pa.array([UUID(int=n).bytes for n in range(3)], pa.binary(16)),
+    ],
+    ids=["int", "text", "date", "bytes"],
+)
+def test_ids_of_any_type_come_back_unchanged(ids: pa.Array, tmp_path: Path) -> None:
+    plain = an_artifact("popularity")
+    save_artifact(Artifact(plain.scorer, Vocabulary(ids), plain.item_ids, plain.past, {}), tmp_path / "a")
+    # Sizes are those of the vocabulary; popularity does not depend on the number of users.
+    assert load_artifact(tmp_path / "a").user_ids.values.equals(ids)
+
+
+def test_writing_twice_gives_the_same_bytes_and_replaces(folder: Path) -> None:
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    save_artifact(an_artifact(), folder)
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+    assert [p.name for p in folder.parent.iterdir()] == ["artifact"]
+
+
+def test_no_pickle_inside(folder: Path) -> None:
+    assert sorted(p.name for p in folder.iterdir()) == sorted([*FILES, "manifest.json"])
+    for name in FILES[:2]:
+        header = int.from_bytes((folder / name).read_bytes()[:8], "little")
+        json.loads((folder / name).read_bytes()[8 : 8 + header])  # the whole header is JSON
+
+
+@pytest.mark.parametrize("name", [*FILES, "manifest.json"])
+def test_a_missing_or_truncated_file_is_refused(name: str, folder: Path) -> None:
+    whole = (folder / name).read_bytes()
+    (folder / name).write_bytes(whole[:-1])
+    with pytest.raises(ArtifactError, match=name.replace(".", r"\.")):
+        load_artifact(folder)
+    (folder / name).write_bytes(b"")
+    with pytest.raises(ArtifactError, match=name.replace(".", r"\.")):
+        load_artifact(folder)
+    (folder / name).unlink()
+    with pytest.raises(ArtifactError, match=name.replace(".", r"\.")):
+        load_artifact(folder)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_changed_byte_is_refused(data: st.DataObject, folder: Path) -> None:
+    name = data.draw(st.sampled_from([*FILES, "manifest.json"]))
+    whole = (folder / name).read_bytes()
+    place = data.draw(st.integers(0, len(whole) - 1))
+    flip = data.draw(st.integers(1, 255))
+    try:
+        (folder / name).write_bytes(whole[:place] + bytes([whole[place] ^ flip]) + whole[place + 1 :])
+        with pytest.raises(ArtifactError):
+            load_artifact(folder)
+    finally:
+        (folder / name).write_bytes(whole)
+
+
+def rewritten(folder: Path, **changes: object) -> Path:
+    """The artifact as another version might have written it: checksums hold."""
+    manifest = read_manifest(folder)
+    kept = {key: manifest[key] for key in manifest if key not in ("format", "versions", "files", "checksum")}
+    write_manifest(folder, kept | changes, FILES)
+    return folder
+
+
+def test_another_format_version_is_refused(folder: Path) -> None:
+    with pytest.raises(ArtifactError, match="format 2, and this towpath reads format 1"):
+        load_artifact(rewritten(folder, format=2))
+
+
+def test_an_unknown_model_is_refused_with_the_nearest(folder: Path) -> None:
+    with pytest.raises(ArtifactError, match="did you mean 'ease'"):
+        load_artifact(rewritten(folder, model="esae"))
+
+
+@pytest.mark.parametrize(
+    "changes", [{"settings": {"ridge": 1.0, "new": 2}}, {"sizes": {"users": 60, "items": 41}}]
+)
+def test_settings_and_sizes_of_another_version_are_refused(changes: dict[str, object], folder: Path) -> None:
+    with pytest.raises(ArtifactError, match="does not fit this towpath"):
+        load_artifact(rewritten(folder, **changes))
+
+
+def test_a_folder_that_is_no_artifact(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="no artifact at"):
+        load_artifact(tmp_path / "nowhere")
+    with pytest.raises(ArtifactError, match=r"has no manifest\.json"):
+        load_artifact(tmp_path)
+
+
+def test_the_past_is_the_whole_log_in_order() -> None:
+    split = small_split(users=7)
+    past = past_of(split)
+    for user in range(7):
+        parts = [part.histories.items[slice(*part.histories.starts[user : user + 2])] for part in
+                 (split.train, split.validation, split.test)]  # fmt: skip
+        assert past.histories.items[slice(*past.histories.starts[user : user + 2])].tolist() == [
+            item for part in parts for item in part
+        ]
