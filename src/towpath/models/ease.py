@@ -6,9 +6,9 @@ from pydantic import Field
 from scipy import linalg, sparse
 from torch import Tensor
 
-from towpath.data.interactions import PADDING, Interactions
+from towpath.data.interactions import Interactions
 from towpath.errors import ConfigError
-from towpath.models.scorer import WHOLE_HISTORY, Context, Scorer, Settings, Sizes
+from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
 
 # The item-to-item matrix is dense: 30,000 items take 3.6 GB of it, and twice that while it is solved.
@@ -18,7 +18,7 @@ _MOST_ITEMS = 30_000
 class EaseSettings(Settings):
     """Settings of EASE."""
 
-    ridge: float = Field(300.0, gt=0, description="Ridge penalty of the regression; larger means smoother.")
+    ridge: float = Field(800.0, gt=0, description="Ridge penalty of the regression; larger means smoother.")
 
 
 class Ease(Scorer):
@@ -27,13 +27,15 @@ class Ease(Scorer):
         B = argmin |X - X B|^2 + ridge |B|^2  with diag(B) = 0
           = I - P / diag(P),  P = (X'X + ridge I)^-1
 
-    X is the binary user-item matrix. Memory is quadratic in the number of items.
+    X is the binary training matrix, which the model keeps: as in a factorisation, a user is what training
+    knew of them. Memory is quadratic in the number of items.
     """
 
     settings_type = EaseSettings
-    history_length = WHOLE_HISTORY
     settings: EaseSettings
-    weights: Tensor
+    weights: Tensor  # (items, items)
+    starts: Tensor  # (users + 1,) where each user's run begins in `taken`
+    taken: Tensor  # (n,) training items of all users, end to end
 
     def __init__(self, settings: Settings, sizes: Sizes) -> None:
         super().__init__(settings, sizes)
@@ -43,6 +45,9 @@ class Ease(Scorer):
                 f"these data have {sizes.items:,}. Raise --min-per-item, or fit mf."
             )
         self.register_buffer("weights", torch.zeros(sizes.items, sizes.items))
+        self.register_buffer("starts", torch.zeros(sizes.users + 1, dtype=torch.long))
+        self.register_buffer("taken", torch.zeros(0, dtype=torch.int32))
+        self.register_load_state_dict_pre_hook(_make_room)  # type: ignore[no-untyped-call]  # untyped in torch
 
     def initialise(self, train: Interactions, rng: Rng) -> None:
         """Solve the regression."""
@@ -58,16 +63,23 @@ class Ease(Scorer):
         weights = inverse / -np.diag(inverse)[None, :]
         np.fill_diagonal(weights, 0)
         self.weights.copy_(torch.from_numpy(weights))
+        self.starts.copy_(torch.from_numpy(taken.indptr))
+        self.taken = torch.from_numpy(taken.indices)
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """Sum of the weights from each taken item to each scored one."""
-        real = context.histories != PADDING
-        starts = torch.cat([real.new_zeros(1, dtype=torch.long), real.sum(1).cumsum(0)[:-1]])
-        every = torch.nn.functional.embedding_bag(
-            context.histories[real], self.weights, starts, mode="sum"
-        )  # (b, n_items)
+        begin, end = self.starts[context.users], self.starts[context.users + 1]
+        runs = torch.cat([self.taken[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]).long()
+        offsets = (end - begin).cumsum(0) - (end - begin)
+        every = torch.nn.functional.embedding_bag(runs, self.weights, offsets, mode="sum")  # (b, n_items)
         return every.gather(1, items.expand(len(every), -1))
 
     def item_similarity(self, items: Tensor) -> Tensor:
         """The weight with which each item speaks for every other."""
         return self.weights[items]
+
+
+def _make_room(module: Ease, state: dict[str, Tensor], prefix: str, *_: object) -> None:
+    """Let `taken`, whose length depends on the data, take the length of the state that is being loaded."""
+    if prefix + "taken" in state:
+        module.taken = torch.empty_like(state[prefix + "taken"])

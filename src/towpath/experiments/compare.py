@@ -1,0 +1,123 @@
+"""Several recipes fitted with the same seeds on the same split, judged alike and compared in pairs."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from typing import get_args
+
+import torch
+
+from towpath.data.split import Part, Split
+from towpath.errors import ConfigError, unknown_name
+from towpath.evaluation.comparison import Comparison, compare
+from towpath.evaluation.evaluate import evaluate
+from towpath.evaluation.protocols import PROTOCOLS, Protocol
+from towpath.evaluation.result import Evaluation
+from towpath.methods.recipe import Recipe
+from towpath.methods.run import fit
+from towpath.rng import Rng
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How every fit is judged."""
+
+    protocols: Sequence[Protocol] = ("full",)
+    on: Part = "test"
+    k: int = 10
+
+
+@dataclass(frozen=True)
+class Done:
+    """One recipe fitted with one seed and judged."""
+
+    label: str
+    seed: int
+    epochs: int
+    seconds: float  # spent in training epochs, validation not counted
+    evaluations: tuple[Evaluation, ...]
+
+
+def compare_fits(
+    split: Split,
+    recipes: Mapping[str, Recipe],
+    *,
+    seeds: Sequence[int],
+    judging: Judging | None = None,
+    watch: Callable[[Done], None] | None = None,
+    jobs: int = 1,
+) -> Comparison:
+    """Means over seeds of each recipe, and its paired differences to the first one.
+
+    The split and the evaluation's negatives are the same for all; a seed changes initial values and sampling.
+    `jobs` processes share the work, each on one thread; the numbers do not depend on how many.
+    """
+    judging = judging or Judging()
+    _check(recipes, seeds, judging)
+    cells = [(label, replace(r, seed=s)) for s in seeds for label, r in recipes.items()]
+    finished: dict[tuple[str, int], Done] = {}
+    for done in _run(split, cells, judging, jobs):
+        finished[done.label, done.seed] = done
+        if watch is not None:
+            watch(done)
+    return compare(
+        {label: [e for s in seeds for e in finished[label, s].evaluations] for label in recipes},
+        rng=Rng(0),
+    )
+
+
+Cell = tuple[str, Recipe]
+
+
+def _run(split: Split, cells: Sequence[Cell], judging: Judging, jobs: int) -> Iterator[Done]:
+    """Each cell's result, as it comes."""
+    if jobs == 1:
+        yield from (_fit_and_judge(split, cell, judging) for cell in cells)
+        return
+    # Spawned, not forked: torch's threads do not survive a fork.
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (split, judging)) as pool:
+        waiting = [pool.submit(_in_worker, cell) for cell in cells]
+        try:
+            for future in as_completed(waiting):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+_worker: tuple[Split, Judging] | None = None  # what a worker process was started with
+
+
+def _start_worker(split: Split, judging: Judging) -> None:
+    global _worker
+    torch.set_num_threads(1)
+    _worker = (split, judging)
+
+
+def _in_worker(cell: Cell) -> Done:
+    assert _worker is not None, "the pool starts every worker with _start_worker"
+    return _fit_and_judge(_worker[0], cell, _worker[1])
+
+
+def _fit_and_judge(split: Split, cell: Cell, judging: Judging) -> Done:
+    label, recipe = cell
+    fitted = fit(split, recipe)
+    evaluations = tuple(
+        evaluate(fitted.scorer, split, protocol=p, on=judging.on, k=judging.k) for p in judging.protocols
+    )
+    seconds = sum(row["seconds"] for row in fitted.history)
+    return Done(label, recipe.seed, len(fitted.history), seconds, evaluations)
+
+
+def _check(recipes: Mapping[str, Recipe], seeds: Sequence[int], judging: Judging) -> None:
+    """Raises before the first fit if a later one could not be done or judged."""
+    if not recipes or not seeds:
+        raise ConfigError("A comparison needs at least one model and one seed.")
+    for recipe in recipes.values():
+        recipe.resolve()
+    for protocol in judging.protocols:
+        if protocol not in PROTOCOLS:
+            raise unknown_name("protocol", protocol, PROTOCOLS)
+    if judging.on not in get_args(Part):
+        raise unknown_name("part to judge on", judging.on, get_args(Part))
