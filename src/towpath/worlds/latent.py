@@ -20,28 +20,32 @@ SECONDS_OF_A_DAY = 86_400
 class LatentWorld(Settings):
     """What makes a latent world. The exploration share is the dial of overlap, from none (0) to full (1)."""
 
-    users: int = Field(1_500, ge=1, description="How many users there are.")
-    items: int = Field(800, ge=2, description="How many items the catalogue holds.")
-    latent_dim: int = Field(8, ge=1, description="How many hidden tastes tell users and items apart.")
-    taste: float = Field(1.6, ge=0, description="Spread of the personal part of the click logit.")
-    popularity_skew: float = Field(1.0, ge=0, description="Spread of the appeal that all users agree on.")
-    mean_relevance: float = Field(0.08, gt=0, lt=1, description="Mean chance of a click over all pairs.")
+    users: int = Field(default=1_500, ge=1, description="How many users there are.")
+    items: int = Field(default=800, ge=2, description="How many items the catalogue holds.")
+    latent_dim: int = Field(default=8, ge=1, description="How many hidden tastes tell users and items apart.")
+    taste: float = Field(default=1.6, ge=0, description="Spread of the personal part of the click logit.")
+    popularity_skew: float = Field(
+        default=1.0, ge=0, description="Spread of the appeal that all users agree on."
+    )
+    mean_relevance: float = Field(
+        default=0.08, gt=0, lt=1, description="Mean chance of a click over all pairs."
+    )
     shown_per_user: int = Field(
-        60, ge=1, description="How many items the earlier recommender showed each user."
+        default=60, ge=1, description="How many items the earlier recommender showed each user."
     )
     exploration: float = Field(
-        0.1,
+        default=0.1,
         ge=0,
         le=1,
         description="Share of what was shown that was drawn blindly; the rest is a fixed top list.",
     )
     logger_taste: float = Field(
-        0.3,
+        default=0.6,
         ge=0,
         le=1,
         description="How much of a user's taste the earlier recommender knew; 0 is none, 1 all.",
     )
-    days: int = Field(90, ge=1, description="Over how many days the items were shown.")
+    days: int = Field(default=90, ge=1, description="Over how many days the items were shown.")
 
 
 def make_latent_world(settings: LatentWorld, rng: Rng) -> World:

@@ -34,29 +34,29 @@ class World:
         """The clicks each user is expected to make on the list (users, k) shown to them: (users,)."""
         return np.take_along_axis(self.relevance, lists, axis=1).sum(axis=1, dtype=np.float64)
 
-    def best_relevance(self, k: int, hidden: Interactions | None = None) -> NDArray[np.float64]:
+    def best_relevance(self, k: int, *hidden: Interactions) -> NDArray[np.float64]:
         """What the best possible list of k earns from each user: (users,). No recommender can do better.
 
         `hidden` are pairs that may not be shown, such as what a user already has.
         """
-        return self.relevance_of(_top(self._open(hidden, k), k))
+        return self.relevance_of(_top(self._open(k, hidden), k))
 
-    def popularity_relevance(self, k: int, hidden: Interactions | None = None) -> NDArray[np.float64]:
+    def popularity_relevance(self, k: int, *hidden: Interactions) -> NDArray[np.float64]:
         """What the k most clicked items of the log earn from each user: (users,)."""
         counts = np.broadcast_to(self.log.item_counts.astype(np.float32), self.relevance.shape)
-        return self.relevance_of(_top(np.where(np.isneginf(self._open(hidden, k)), -np.inf, counts), k))
+        return self.relevance_of(_top(np.where(np.isneginf(self._open(k, hidden)), -np.inf, counts), k))
 
-    def chance_relevance(self, k: int, hidden: Interactions | None = None) -> NDArray[np.float64]:
+    def chance_relevance(self, k: int, *hidden: Interactions) -> NDArray[np.float64]:
         """What k items drawn blindly earn from each user on average: (users,)."""
-        open_pairs = self._open(hidden, k)
+        open_pairs = self._open(k, hidden)
         allowed = np.isfinite(open_pairs)
         return k * np.where(allowed, open_pairs, 0).sum(axis=1, dtype=np.float64) / allowed.sum(axis=1)
 
-    def _open(self, hidden: Interactions | None, k: int) -> NDArray[np.float32]:
+    def _open(self, k: int, hidden: tuple[Interactions, ...]) -> NDArray[np.float32]:
         """Relevance with minus infinity where a pair may not be shown."""
         scores = self.relevance.copy()
-        if hidden is not None:
-            scores[hidden.users, hidden.items] = -np.inf
+        for pairs in hidden:
+            scores[pairs.users, pairs.items] = -np.inf
         fewest = int(np.isfinite(scores).sum(axis=1).min(initial=scores.shape[1]))
         if not 0 < k <= fewest:
             raise ConfigError(

@@ -1,0 +1,86 @@
+"""towpath demo: the whole story in under a minute, on data that the package makes itself."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from towpath.cli.output import Listing, Output
+from towpath.cli.prepare import use_threads
+
+if TYPE_CHECKING:
+    from towpath.experiments.demo import Demonstration
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """Where the page goes and which world is made."""
+
+    out: Annotated[Path, typer.Option(help="The folder for the page, index.html.")] = Path("demo")
+    seed: Annotated[int, typer.Option(min=0, help="The one seed of everything random.")] = 0
+
+
+def demo(options: DemoOptions, output: Output) -> None:
+    """Make a world whose truth is known, train on its log, and hold what the log says against the truth."""
+    # One thread: on tables this small more threads wait for each other longer than they work.
+    use_threads(1)
+    from towpath.reports.demo_page import demo_page, difference_table, summary_table
+    from towpath.reports.page import write_page
+
+    told = _run(options.seed, output)
+    page = write_page(demo_page(told), options.out / "index.html")
+    tables = summary_table(told), difference_table(told)
+    titles = _title(told), tables[1].caption
+    output.show(
+        _result(told, page),
+        *(Listing(title, table.columns, table.shown()) for title, table in zip(titles, tables, strict=True)),
+    )
+    output.say(f"The page is {page}")
+
+
+def _run(seed: int, output: Output) -> "Demonstration":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from towpath.experiments.demo import demonstrate, steps
+    from towpath.worlds.latent import LatentWorld
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    silent = output.json or output.quiet
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=silent) as bar:
+        task = bar.add_task("", total=steps(), completed=-1)
+        return demonstrate(
+            LatentWorld(), seed, watch=lambda step: bar.update(task, description=step, advance=1)
+        )
+
+
+def _title(told: "Demonstration") -> str:
+    world, oracle = told.world, told.oracle()
+    return (
+        f"The log has tried {world.shown_share():.1%} of all pairs. True clicks per list: "
+        f"best possible {oracle['best possible']:.2f}, blind choice {oracle['blind choice']:.2f}."
+    )
+
+
+def _result(told: "Demonstration", page: Path) -> dict[str, Any]:  # any JSON
+    recommenders = [
+        {
+            "name": trial.name,
+            "full": {name: trial.mean(name) for name in ("hit", "ndcg", "coverage", "popularity")},
+            "sampled": {name: trial.mean(name, "sampled") for name in ("hit", "ndcg")},
+            "true_clicks": trial.mean("rel"),
+            "never_tried": 1 - trial.tried_share,
+        }
+        for trial in told.ranked("rel")
+    ]
+    return {
+        "users": told.settings.users,
+        "items": told.settings.items,
+        "clicks": len(told.world.log),
+        "tried_share": told.world.shown_share(),
+        "k": told.trials[0].full[0].k,
+        "true_clicks": told.oracle(),
+        "recommenders": recommenders,
+        "page": str(page),
+    }
