@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from towpath.data.vocabulary import Vocabulary
 
 PADDING = -1
+MISSING_TIME = int(np.iinfo(np.int64).min)
+# The columns of Interactions that have one entry per row.
+COLUMNS = ("users", "items", "times", "values", "propensities", "exposures")
 
 
 @dataclass(frozen=True)
@@ -86,9 +89,14 @@ class Interactions:
 
     def where(self, keep: NDArray[np.bool_]) -> "Interactions":
         """The rows where `keep` is true, in the same order and with the same vocabularies."""
-        columns = ("users", "items", "times", "values", "propensities", "exposures")
-        present = {name: getattr(self, name) for name in columns}
+        present = {name: getattr(self, name) for name in COLUMNS}
         return replace(self, **{n: c[keep] for n, c in present.items() if c is not None})
+
+    def timed(self) -> "Interactions":
+        """The rows that have a time."""
+        if self.times is None:
+            return self.where(np.zeros(len(self), dtype=np.bool_))
+        return self.where(self.times != MISSING_TIME)
 
     @cached_property
     def histories(self) -> Histories:
@@ -101,6 +109,3 @@ class Interactions:
     def item_counts(self) -> NDArray[np.int64]:
         """How often each item of the catalogue occurs: (n_items,)."""
         return np.bincount(self.items, minlength=self.n_items)
-
-
-MISSING_TIME = np.iinfo(np.int64).min

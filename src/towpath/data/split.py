@@ -1,11 +1,25 @@
 """Training, validation and test parts of one table of interactions."""
 
+import hashlib
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from towpath.data.interactions import Interactions
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from towpath.data import sql
+from towpath.data.engine import engine
+from towpath.data.interactions import COLUMNS, MISSING_TIME, Interactions
+from towpath.errors import ConfigError, DataError
+
+if TYPE_CHECKING:  # reading and splitting need no torch, which the generators bring along
+    from towpath.rng import Rng
 
 Part = Literal["validation", "test"]
+# Hashed piece by piece, so that a fingerprint needs no copy of the table.
+CHUNK_ROWS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -20,3 +34,144 @@ class Split:
     def part(self, name: Part) -> Interactions:
         """The part that is judged on."""
         return self.validation if name == "validation" else self.test
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of all columns, both vocabularies and the description."""
+        digest = hashlib.sha256(self.description.encode())
+        for ids in (self.train.user_ids, self.train.item_ids):
+            _update(digest, f"ids {len(ids)} {ids.values.type}", *ids.hashable())
+        for part in (self.train, self.validation, self.test):
+            for name in COLUMNS:
+                column = getattr(part, name)
+                if column is not None:
+                    _update(digest, f"{name} {len(column)} {column.dtype}", column)
+        return digest.hexdigest()
+
+
+def split_leave_last_two(interactions: Interactions) -> Split:
+    """Each user's last event is for test, the one before for validation, the rest for training.
+
+    Last by (time, row of the file); without a time column by the row alone, which the description says.
+    Users with fewer than three events stay in training.
+    """
+    description = "leave-last-two-out"
+    if interactions.times is None:
+        description += " by order of the file (no times)"
+    else:
+        _refuse_missing_times(interactions, interactions.times, "split_leave_last_two")
+    return _split(interactions, _parts(interactions, sql.LEAVE_LAST_TWO), description)
+
+
+def split_by_time(
+    interactions: Interactions, *, validation_share: float = 0.1, test_share: float = 0.1
+) -> Split:
+    """The latest `test_share` of all events is for test, the `validation_share` before it for validation.
+
+    Two cuts in time for everyone, so nothing is learnt from the future; events of one moment stay together,
+    which may make the later parts a little smaller. Users with fewer than three events stay in training.
+    """
+    _check_shares(validation_share, test_share)
+    if interactions.times is None:
+        raise DataError(
+            "split_by_time needs a time for every interaction, but the data have no time column; "
+            "name it with --time-col, or use split_leave_last_two or split_at_random."
+        )
+    _refuse_missing_times(interactions, interactions.times, "split_by_time")
+    n = len(interactions)
+    cuts = _cuts(
+        interactions,
+        interactions.times,
+        round(n * (1 - test_share - validation_share)),
+        round(n * (1 - test_share)),
+    )
+    parts = _parts(interactions, sql.parts_by_threshold("event_time", *cuts), event_time=interactions.times)
+    description = f"by time, validation from {cuts[0]}, test from {cuts[1]}"
+    return _split(interactions, parts, description)
+
+
+def split_at_random(
+    interactions: Interactions, *, shares: tuple[float, float] = (0.1, 0.1), rng: "Rng"
+) -> Split:
+    """Each event goes to validation or test with the chances `shares`, drawn by the generator "split".
+
+    Users with fewer than three events stay in training.
+    """
+    _check_shares(*shares)
+    draws = rng.numpy("split").random(len(interactions))
+    statement = sql.parts_by_threshold("draw", 1 - sum(shares), 1 - shares[1])
+    parts = _parts(interactions, statement, draw=draws)
+    description = f"at random, validation {shares[0]:g}, test {shares[1]:g}, seed {rng.seed}"
+    return _split(interactions, parts, description)
+
+
+class _Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+
+def _update(digest: _Digest, heading: str, *columns: NDArray[np.generic]) -> None:
+    digest.update(f"\0{heading}\0".encode())
+    for column in columns:
+        for start in range(0, len(column), CHUNK_ROWS):
+            digest.update(column[start : start + CHUNK_ROWS].tobytes())
+
+
+def _check_shares(validation: float, test: float) -> None:
+    if not (0 < validation < 1 and 0 < test < 1 and validation + test < 1):
+        raise ConfigError(
+            "The shares of validation and test should each be above 0 and together below 1, but "
+            f"{validation:g} and {test:g} came."
+        )
+
+
+def _refuse_missing_times(interactions: Interactions, times: NDArray[np.int64], who: str) -> None:
+    missing = np.flatnonzero(times == MISSING_TIME)
+    if len(missing) == 0:
+        return
+    user = interactions.user_ids.ids(interactions.users[missing[:1]])[0]
+    item = interactions.item_ids.ids(interactions.items[missing[:1]])[0]
+    raise DataError(
+        f"{who} needs a time for every interaction; {len(missing):,} of {len(interactions):,} have none "
+        f"(first: user {user!r}, item {item!r}). Use split_at_random, or drop them with interactions.timed()."
+    )
+
+
+def _ordered(interactions: Interactions, extra: dict[str, NDArray[np.generic]]) -> pa.Table:
+    """The columns that a split looks at, as Arrow without a copy."""
+    places = np.arange(len(interactions), dtype=np.int64)
+    return pa.table({"place": places, "user_code": interactions.users, **extra})
+
+
+def _cuts(interactions: Interactions, times: NDArray[np.int64], *events: int) -> list[int]:
+    """The moments that leave this many events before them."""
+    with engine() as connection:
+        connection.register("ordered", _ordered(interactions, {"event_time": times}))
+        found = [connection.execute(sql.first_moment_after(n)).fetchone() for n in events]
+    cuts = [row[0] for row in found if row and row[0] is not None]
+    if len(set(cuts)) < len(events):
+        raise DataError(
+            "split_by_time needs enough distinct times to cut at, but too many events share their time; "
+            "use split_leave_last_two or other shares."
+        )
+    return cuts
+
+
+def _parts(interactions: Interactions, statement: str, **extra: NDArray[np.generic]) -> NDArray[np.int8]:
+    """The part of each row, in their order: (n,)."""
+    parts = np.empty(len(interactions), dtype=np.int8)
+    with engine() as connection:
+        connection.register("ordered", _ordered(interactions, extra))
+        for batch in connection.sql(statement).to_arrow_reader(1 << 17):
+            parts[batch.column(0).to_numpy()] = batch.column(1).to_numpy()
+    return parts
+
+
+def _split(interactions: Interactions, parts: NDArray[np.int8], description: str) -> Split:
+    train, validation, test = (interactions.where(parts == p) for p in (sql.TRAIN, sql.VALIDATION, sql.TEST))
+    if not (len(validation) and len(test) and len(train)):
+        raise DataError(
+            f"A split ({description}) should give each part some events, but training has {len(train):,}, "
+            f"validation {len(validation):,} and test {len(test):,}; users need "
+            f"at least {sql.SHORTEST} events each, so bring more data or clean less."
+        )
+    return Split(train, validation, test, description)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,8 @@ class Vocabulary:
 
     def __init__(self, values: pa.Array) -> None:
         self.values = values
+        # UUIDs are an Arrow extension type, which cannot be searched; the bytes beneath can.
+        self._stored = values.storage if isinstance(values, pa.ExtensionArray) else values
 
     def __len__(self) -> int:
         return len(self.values)
@@ -42,20 +45,31 @@ class Vocabulary:
 
         An id written as text ("42", as on a command line) finds the number 42 and the other way round.
         """
-        found = pc.index_in(pa.array([self._as_own_type(i) for i in ids], self.values.type), self.values)
+        found = pc.index_in(pa.array([self._as_stored(i) for i in ids], self._stored.type), self._stored)
         return found.fill_null(UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
 
     def code(self, one: Id) -> int:
         """The code of one id, or UNKNOWN."""
         return int(self.codes([one])[0])
 
-    def _as_own_type(self, value: Id) -> Id:
-        """The value in the type of the vocabulary; None (never a member) where it has no such form."""
+    def hashable(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The ids as lengths and bytes, equal for equal ids however Arrow lays them out."""
+        stored = self._stored
+        binary = pa.types.is_binary(stored.type) or pa.types.is_fixed_size_binary(stored.type)
+        written = stored.cast(pa.large_binary() if binary else pa.large_string())
+        offsets = np.frombuffer(written.buffers()[1], np.int64)[written.offset :][: len(written) + 1]
+        content = np.frombuffer(written.buffers()[2] or b"", np.uint8)
+        return np.diff(offsets), content[offsets[0] : offsets[-1]]
+
+    def _as_stored(self, value: Id) -> Id:
+        """The value in the stored type of the ids; None (never a member) where it has no such form."""
         try:
+            if isinstance(self.values, pa.ExtensionArray):
+                return UUID(str(value)).bytes
             if pa.types.is_string(self.values.type) or pa.types.is_large_string(self.values.type):
                 return str(value)
             if isinstance(value, str):
                 return pa.scalar(value).cast(self.values.type).as_py()
             return pa.scalar(value, self.values.type).as_py()
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError):
             return None

@@ -1,0 +1,107 @@
+"""Public sets by name: where they come from, how to know them again, and how to read them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from towpath.data.columns import Columns
+from towpath.errors import DataError, unknown_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedSet:
+    """One public set."""
+
+    name: str
+    title: str
+    address: str  # of the publisher
+    checksum: str | None  # "sha256:..." or "md5:..."; None where the publisher gives none
+    licence: str
+    member: str | None  # the file of events inside the archive; None if the download is that file
+    columns: Columns = field(default_factory=Columns)
+    missing_value: float | None = None  # a value that means "none given"
+
+    @property
+    def file_name(self) -> str:
+        """The name of the downloaded file."""
+        return self.address.rsplit("/", 1)[1]
+
+
+_GROUPLENS = "https://files.grouplens.org/datasets"
+_MOVIELENS_LICENCE = "Research use; no redistribution or commercial use without permission of GroupLens."
+
+CATALOGUE = {
+    entry.name: entry
+    for entry in (
+        NamedSet(
+            name="ml-100k",
+            title="MovieLens 100K: 100,000 ratings, 943 users, 1,682 movies",
+            address=f"{_GROUPLENS}/movielens/ml-100k.zip",
+            checksum="md5:0e33842e24a9c977be4e0107933c0723",
+            licence=_MOVIELENS_LICENCE,
+            member="ml-100k/u.data",
+            columns=Columns(user="1", item="2", value="3", time="4"),
+        ),
+        NamedSet(
+            name="ml-1m",
+            title="MovieLens 1M: 1,000,209 ratings, 6,040 users, 3,706 movies",
+            address=f"{_GROUPLENS}/movielens/ml-1m.zip",
+            checksum="sha256:a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
+            licence=_MOVIELENS_LICENCE,
+            member="ml-1m/ratings.dat",
+            columns=Columns(user="1", item="2", value="3", time="4"),
+        ),
+        NamedSet(
+            name="lastfm-2k",
+            title="Last.fm (HetRec 2011): 186,479 tag events, 1,892 users, 12,523 artists",
+            address=f"{_GROUPLENS}/hetrec2011/hetrec2011-lastfm-2k.zip",
+            checksum="sha256:6738f48195667ff03caaab4d32ca9a3133d8cc026b7c3cdaf6ce1010e913c59c",
+            licence="Non-commercial use, with acknowledgement of Last.fm.",
+            # In the archive the file lies at the top; an unpacked copy may have a folder around it.
+            member="user_taggedartists-timestamps.dat",
+            columns=Columns(user="userID", item="artistID", time="timestamp"),
+        ),
+        NamedSet(
+            name="goodreads-history-biography",
+            title="GoodReads reviews of history and biography (UCSD Book Graph)",
+            address="https://mcauleylab.ucsd.edu/public_datasets/gdrive/goodreads/byGenre/"
+            "goodreads_reviews_history_biography.json.gz",
+            # None is published: that of the first download is kept beside the file and checked ever after.
+            checksum=None,
+            licence="Academic use only; no redistribution or commercial use.",
+            member=None,
+            columns=Columns(user="user_id", item="book_id", value="rating", time="date_updated"),
+            missing_value=0.0,
+        ),
+    )
+}
+
+
+def named_set(name: str) -> NamedSet:
+    """The entry of this name."""
+    if name not in CATALOGUE:
+        raise unknown_name("dataset", name, CATALOGUE)
+    return CATALOGUE[name]
+
+
+def local_copy(entry: NamedSet, data_dir: Path | None) -> Path:
+    """Where the set lies in `data_dir`: the archive, the unpacked file, or raises with what to do."""
+    if data_dir is not None:
+        for candidate in _candidates(entry, data_dir):
+            if candidate.is_file():
+                return candidate
+    where = f"in {data_dir}" if data_dir is not None else "here, since no data directory was given"
+    raise DataError(
+        f"{entry.name} is not {where}; get it with `towpath data fetch {entry.name}`, "
+        "or name the folder that has it with --data-dir."
+    )
+
+
+def _candidates(entry: NamedSet, data_dir: Path) -> list[Path]:
+    """Places where a copy may lie; unpacked ones first, since they need no unpacking."""
+    download = data_dir / entry.file_name
+    plain = download.with_suffix("") if entry.member is None else data_dir / entry.member
+    unpacked = [plain]
+    if entry.member is not None:
+        stem = download.stem
+        unpacked += [data_dir / stem / Path(entry.member).name, data_dir / Path(entry.member).name]
+    return [*unpacked, download]

@@ -1,0 +1,75 @@
+"""From the relation `raw` to Interactions: encode, clean, close up the codes, sort, fill numpy columns."""
+
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from towpath.data.cleaning import Cleaner, Cleaning, Step, refuse_one_sided
+from towpath.data.interactions import MISSING_TIME, Interactions
+from towpath.data.readers import Raw, refuse_missing_ids
+from towpath.data.scan import file_errors
+from towpath.data.sql import Side, Statements, distinct_ids, kept_codes, kept_ids
+from towpath.data.vocabulary import Vocabulary
+from towpath.errors import DataError
+
+BATCH_ROWS = 1 << 17
+# Columns of `in_order`, their field in Interactions and its type.
+FIELDS: dict[str, tuple[str, type[np.generic]]] = {
+    "user_code": ("users", np.int32),
+    "item_code": ("items", np.int32),
+    "event_time": ("times", np.int64),
+    "value": ("values", np.float32),
+    "propensity": ("propensities", np.float32),
+    "exposure": ("exposures", np.bool_),
+}
+
+
+def encode(
+    connection: duckdb.DuckDBPyConnection, raw: Raw, cleaning: Cleaning
+) -> tuple[Interactions, tuple[Step, ...]]:
+    """The cleaned events with dense codes in the order of the ids, and what each step of cleaning dropped."""
+    statements = Statements(raw.extras)
+    with file_errors(raw.source):
+        connection.execute(distinct_ids("user", raw.user_id))
+        connection.execute(distinct_ids("item", raw.item_id))
+        connection.execute(statements.encode())
+        cleaner = Cleaner(connection, statements)
+        _refuse_lost_rows(connection, raw, cleaner.steps[0].rows)
+    connection.execute("DROP VIEW raw; DROP VIEW source; DROP TABLE IF EXISTS parsed")
+    steps = cleaner.clean(cleaning)
+    refuse_one_sided(steps)
+    for side in ("user", "item"):
+        connection.execute(kept_codes(side))
+    columns = _fill(connection, statements, steps[-1].rows)
+    users, items = _vocabulary(connection, "user"), _vocabulary(connection, "item")
+    return Interactions(user_ids=users, item_ids=items, **columns), steps
+
+
+def _refuse_lost_rows(connection: duckdb.DuckDBPyConnection, raw: Raw, encoded: int) -> None:
+    """Raise when the file has no rows, or rows without ids, which the joins have left out."""
+    counted = connection.execute("SELECT COUNT(*) FROM raw").fetchone()
+    total = counted[0] if counted else 0
+    if total == 0:
+        raise DataError(f"{raw.source.label} should hold events but has no rows.")
+    if encoded < total:
+        refuse_missing_ids(connection, raw.source)
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, statements: Statements, rows: int) -> dict[str, Any]:
+    """The columns of Interactions, filled batch by batch so that nothing is held twice."""
+    names = ("user_code", "item_code", *statements.extras)
+    columns: dict[str, NDArray[Any]] = {name: np.empty(rows, FIELDS[name][1]) for name in names}
+    start = 0
+    for batch in connection.sql(statements.in_order(MISSING_TIME)).to_arrow_reader(BATCH_ROWS):
+        for name, column in columns.items():
+            column[start : start + batch.num_rows] = batch.column(name).to_numpy(zero_copy_only=False)
+        start += batch.num_rows
+    return {FIELDS[name][0]: column for name, column in columns.items()}
+
+
+def _vocabulary(connection: duckdb.DuckDBPyConnection, side: Side) -> Vocabulary:
+    column: pa.ChunkedArray = connection.sql(kept_ids(side)).to_arrow_table().column(0)
+    return Vocabulary(column.combine_chunks())

@@ -1,0 +1,205 @@
+"""Files of one layout as one DuckDB relation `source`: a column for each part, and the row of the file."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+
+from towpath.data.columns import (
+    Columns,
+    Mapping,
+    has_usual_name,
+    looks_like_header,
+    map_columns,
+    map_positions,
+)
+from towpath.data.engine import name, text
+from towpath.data.layout import Layout, bad_json_line, layout_of
+from towpath.errors import DataError
+
+# Rows of the second Parquet file come after all rows of the first; no file has as many rows as this.
+ROWS_PER_FILE = 2**40
+# What DuckDB says of bad files; other errors of its own are our bugs and stay what they are.
+FILE_ERRORS = (duckdb.InvalidInputException, duckdb.IOException, duckdb.ConversionException)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files, which column plays which part, and what was guessed."""
+
+    files: tuple[Path, ...]
+    layout: Layout
+    header: bool
+    places: dict[str, int]
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The file, or the first of several."""
+        more = f" (and {len(self.files) - 1:,} more)" if len(self.files) > 1 else ""
+        return f"{self.files[0]}{more}"
+
+    def column(self, part: str) -> str:
+        """What the file itself calls the column of this part."""
+        return self.names[self.places[part]] if self.header else str(self.places[part] + 1)
+
+
+def open_source(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: Columns) -> Source:
+    """The relation `source` over these files, with columns named user, item, time ... and file_row."""
+    layout = _common_layout(files)
+    names = _parquet_names(connection, files) if layout.kind == "parquet" else layout.first_line
+    header = layout.kind != "delimited" or _has_header(names, columns)
+    if header and layout.kind == "delimited":
+        _refuse_double_names(names, files[0])
+    mapping = _map(columns, names, header, str(files[0]))
+    source = Source(tuple(files), layout, header, mapping.places, names, mapping.notes)
+    with file_errors(source):
+        return _create(connection, source)
+
+
+@contextmanager
+def file_errors(source: Source) -> Iterator[None]:
+    """What DuckDB says about a bad file, as one sentence with the file and the line."""
+    try:
+        yield
+    except FILE_ERRORS as error:
+        raise DataError(_sentence(str(error), source)) from error
+
+
+def place_of(connection: duckdb.DuckDBPyConnection, source: Source, file_row: int) -> str:
+    """Where a row is, for an error: line (row, for Parquet) and, of several files, which."""
+    if source.layout.kind == "parquet":
+        return f"row {file_row % ROWS_PER_FILE + 1:,} of {source.files[file_row // ROWS_PER_FILE]}"
+    for file in source.files:
+        counted = connection.execute(
+            f"SELECT COUNT(*) FROM {_scan(replace(source, files=(file,)))}"
+        ).fetchone()
+        rows = counted[0] if counted else 0
+        if file_row < rows or file == source.files[-1]:
+            break
+        file_row -= rows
+    first = 2 if source.header and source.layout.kind == "delimited" else 1
+    return f"line {file_row + first:,} of {file}"
+
+
+def _common_layout(files: Sequence[Path]) -> Layout:
+    """The layout that all files share."""
+    layouts = {file: layout_of(file) for file in files}
+    first = layouts[files[0]]
+    for file, layout in layouts.items():
+        if layout.kind != first.kind or layout.delimiter != first.delimiter:
+            raise DataError(
+                f"All files should have one format, but {files[0]} and {file} differ; name one of them."
+            )
+        if first.kind == "json":
+            continue
+        same = layout.first_line == first.first_line or not looks_like_header(first.first_line)
+        if len(layout.first_line) != len(first.first_line) or not same:
+            raise DataError(
+                f"All files should have the same columns, but {files[0]} has {', '.join(first.first_line)} "
+                f"and {file} has {', '.join(layout.first_line)}; name one of them."
+            )
+    keys = dict.fromkeys(key for layout in layouts.values() for key in layout.first_line)
+    return replace(first, first_line=tuple(keys)) if first.kind == "json" else first
+
+
+def _has_header(line: Sequence[str], columns: Columns) -> bool:
+    told = [column for column in vars(columns).values() if column is not None]
+    by_position = any(column.isdecimal() and column not in line for column in told)
+    return looks_like_header(line) and not (by_position and not has_usual_name(line))
+
+
+def _refuse_double_names(names: Sequence[str], file: Path) -> None:
+    double, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise DataError(
+            f"Each column needs a name of its own, but the header of {file} has {double!r} {count} times; "
+            "rename one of them."
+        )
+
+
+def _map(columns: Columns, names: tuple[str, ...], header: bool, label: str) -> Mapping:
+    return map_columns(columns, names, label) if header else map_positions(columns, names, label)
+
+
+def _parquet_names(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> tuple[str, ...]:
+    layout = Layout("parquet", None)
+    with file_errors(Source(tuple(files), layout, True, {}, (), ())):
+        return tuple(connection.sql(f"SELECT * FROM read_parquet({_list(files)})").columns)
+
+
+def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> Source:
+    if source.layout.kind == "parquet":
+        rows = f"CAST(file_index AS BIGINT) * {ROWS_PER_FILE} + file_row_number AS file_row"
+        columns = ", ".join(f"{name(source.column(part))} AS {name(part)}" for part in source.places)
+        connection.execute(f"CREATE VIEW source AS SELECT {columns}, {rows} FROM {_scan(source)}")
+        return source
+    try:
+        _create_from_text(connection, source)
+    except duckdb.InvalidInputException as error:
+        if source.layout.kind != "delimited" or "utf-8" not in str(error):
+            raise
+        _create_from_text(connection, source, ", encoding = 'latin-1'")
+        return replace(source, notes=(*source.notes, "the text is not UTF-8; read as Latin-1"))
+    return source
+
+
+def _create_from_text(connection: duckdb.DuckDBPyConnection, source: Source, options: str = "") -> None:
+    """Text is parsed once into a table; the rows of a table are numbered in the order of the file."""
+    columns = ", ".join(f"c{place} AS {name(part)}" for part, place in source.places.items())
+    connection.execute(f"CREATE TABLE parsed AS SELECT {columns} FROM {_scan(source, options)}")
+    connection.execute("CREATE VIEW source AS SELECT *, rowid AS file_row FROM parsed")
+
+
+def _scan(source: Source, options: str = "") -> str:
+    """The DuckDB table function that reads the files."""
+    files, layout = _list(source.files), source.layout
+    if layout.kind == "parquet":
+        return f"read_parquet({files}, file_row_number = true)"
+    if layout.kind == "json":
+        ids = {source.places["user"], source.places["item"]}
+        # Ids are taken as JSON, which still tells 7 from "7" and never makes a date of a text.
+        kinds = {text(key): "'JSON'" if p in ids else "'VARCHAR'" for p, key in enumerate(source.names)}
+        columns = ", ".join(f"{key}: {kinds[key]}" for key in kinds if _is_mapped(source, key))
+        renamed = ", ".join(f"{name(source.names[place])} AS c{place}" for place in source.places.values())
+        read = f"read_json({files}, format = 'newline_delimited', records = true, columns = {{{columns}}})"
+        return f"(SELECT {renamed} FROM {read})"
+    columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(source.names)))
+    return (
+        f"read_csv({files}, auto_detect = false, delim = {text(layout.delimiter)}, quote = '\"', "
+        f"escape = '\"', header = {str(source.header).lower()}, columns = {{{columns}}}{options})"
+    )
+
+
+def _is_mapped(source: Source, key: str) -> bool:
+    return key in {text(source.names[place]) for place in source.places.values()}
+
+
+def _list(files: Sequence[Path]) -> str:
+    return "[" + ", ".join(text(str(file)) for file in files) + "]"
+
+
+def _sentence(message: str, source: Source) -> str:
+    """One sentence for what DuckDB takes many lines to say."""
+    file = next((str(file) for file in source.files if str(file) in message), source.label)
+    if line := re.search(r"CSV Error on Line: (\d+)", message):
+        counts = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
+        wrong = (
+            f"{counts[1]} columns were expected and {counts[2]} found"
+            if counts
+            else "its quotes do not match"
+        )
+        content = re.search(r"Original Line: (.*)", message)
+        shown = f": {content[1][:60]!r}" if content else ""
+        return f"Line {int(line[1]):,} of {file} does not parse, {wrong}{shown}; mend or remove that line."
+    if source.layout.kind == "json":
+        number = next((bad_json_line(f) for f in source.files if str(f) == file), None)
+        if number:
+            return f"Line {number:,} of {file} should be one JSON object; mend or remove that line."
+    reason = re.sub(r"^[A-Z]\w+( \w+)* Error: ", "", message).splitlines()[0].rstrip(". ")
+    return f"{file} cannot be read; it is truncated, damaged or not what its name says ({reason})."

@@ -1,0 +1,154 @@
+"""All SQL of encoding, cleaning and splitting.
+
+Standard SQL only (window functions, no QUALIFY, no function of one engine), so that a cluster engine can run
+the same text. Tables: `raw` (user_id, item_id, file_row and the extras), `user_ids` and `item_ids` (id,
+raw_id, code), `events` (user_code, item_code, file_row and the extras). Extras are those of event_time,
+value, propensity and exposure that the data have; a missing time is NULL and sorts first.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Side = Literal["user", "item"]
+EXTRAS = ("event_time", "value", "propensity", "exposure")
+TRAIN, VALIDATION, TEST = 0, 1, 2
+# Fewer events than this cannot give one to each part.
+SHORTEST = 3
+
+
+def distinct_ids(side: Side, id_text: str = "id") -> str:
+    """The table of one side's ids with their codes, dense in the order of the ids."""
+    return f"""
+        CREATE TABLE {side}_ids AS
+        SELECT {id_text} AS id, id AS raw_id,
+            CAST(ROW_NUMBER() OVER (ORDER BY {id_text}) - 1 AS INTEGER) AS code
+        FROM (SELECT DISTINCT {side}_id AS id FROM raw) AS seen
+        WHERE id IS NOT NULL"""
+
+
+COUNT_EVENTS = """
+    SELECT
+        (SELECT COUNT(*) FROM events),
+        (SELECT COUNT(*) FROM (SELECT user_code FROM events GROUP BY user_code) AS u),
+        (SELECT COUNT(*) FROM (SELECT item_code FROM events GROUP BY item_code) AS i)"""
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The statements for tables with these extra columns."""
+
+    extras: tuple[str, ...]
+
+    @property
+    def columns(self) -> str:
+        """The columns of `events`."""
+        return ", ".join(("user_code", "item_code", *self.extras, "file_row"))
+
+    @property
+    def oldest_first(self) -> str:
+        """The order within a user: by time, then by row of the file."""
+        return "event_time ASC NULLS FIRST, file_row ASC" if "event_time" in self.extras else "file_row ASC"
+
+    @property
+    def latest_first(self) -> str:
+        """The same order backwards."""
+        return "event_time DESC NULLS LAST, file_row DESC" if "event_time" in self.extras else "file_row DESC"
+
+    def encode(self) -> str:
+        """`events`: raw rows with codes in place of ids."""
+        extras = "".join(f"raw.{extra}, " for extra in self.extras)
+        return f"""
+            CREATE TABLE events AS
+            SELECT u.code AS user_code, i.code AS item_code, {extras}raw.file_row
+            FROM raw
+            JOIN user_ids AS u ON raw.user_id = u.raw_id
+            JOIN item_ids AS i ON raw.item_id = i.raw_id"""
+
+    def keep_rated(self, least: float) -> str:
+        """The events whose value is at least this; an event without a value is not."""
+        return f"SELECT {self.columns} FROM events WHERE value >= {least!r}"
+
+    def keep_one_of_repeats(self, which: Literal["first", "last"]) -> str:
+        """One event of each pair of user and item."""
+        order = self.oldest_first if which == "first" else self.latest_first
+        return f"""
+            SELECT {self.columns} FROM (
+                SELECT {self.columns}, ROW_NUMBER() OVER (
+                    PARTITION BY user_code, item_code ORDER BY {order}
+                ) AS place
+                FROM events
+            ) AS numbered
+            WHERE place = 1"""
+
+    def keep_counted(self, side: Side, least: int, most: int | None) -> str:
+        """The events of those users or items that have at least `least` and at most `most` of them."""
+        columns = ", ".join(f"events.{column.strip()}" for column in self.columns.split(","))
+        ceiling = f" AND COUNT(*) <= {most}" if most is not None else ""
+        return f"""
+            SELECT {columns} FROM events
+            JOIN (
+                SELECT {side}_code AS code FROM events
+                GROUP BY {side}_code HAVING COUNT(*) >= {least}{ceiling}
+            ) AS kept ON events.{side}_code = kept.code"""
+
+    def in_order(self, missing_time: int) -> str:
+        """The events by (user, time, row) with dense codes and without NULL."""
+        missing = {"event_time": str(missing_time), "value": "CAST('NaN' AS FLOAT)"}
+        missing |= {"propensity": missing["value"], "exposure": "FALSE"}
+        extras = "".join(f", COALESCE({e}, {missing[e]}) AS {e}" for e in self.extras)
+        return f"""
+            SELECT u.code AS user_code, i.code AS item_code{extras}
+            FROM events
+            JOIN kept_users AS u ON events.user_code = u.old_code
+            JOIN kept_items AS i ON events.item_code = i.old_code
+            ORDER BY u.code, {self.oldest_first}"""
+
+
+def kept_codes(side: Side) -> str:
+    """The table of the codes that are left after cleaning, closed up to be dense again, in the same order."""
+    return f"""
+        CREATE TABLE kept_{side}s AS
+        SELECT {side}_code AS old_code, CAST(ROW_NUMBER() OVER (ORDER BY {side}_code) - 1 AS INTEGER) AS code
+        FROM (SELECT DISTINCT {side}_code FROM events) AS seen"""
+
+
+def kept_ids(side: Side) -> str:
+    """The ids that are left after cleaning, in the order of their codes."""
+    return f"""
+        SELECT ids.id FROM {side}_ids AS ids
+        JOIN kept_{side}s AS kept ON ids.code = kept.old_code
+        ORDER BY kept.code"""
+
+
+# The splits read `ordered`: the events after `in_order`, numbered by `place` from 0. Users with fewer than
+# SHORTEST events stay in training.
+_LENGTHS = "SELECT user_code, COUNT(*) AS events, MAX(place) AS last_place FROM ordered GROUP BY user_code"
+
+LEAVE_LAST_TWO = f"""
+    SELECT place, CASE
+        WHEN events < {SHORTEST} THEN {TRAIN}
+        WHEN place = last_place THEN {TEST}
+        WHEN place = last_place - 1 THEN {VALIDATION}
+        ELSE {TRAIN} END AS part
+    FROM ordered JOIN ({_LENGTHS}) AS lengths ON ordered.user_code = lengths.user_code"""
+
+# How many events there were before each moment: cuts fall between moments, never within one.
+EVENTS_BEFORE = """
+    SELECT event_time, SUM(events) OVER (ORDER BY event_time) - events AS before
+    FROM (SELECT event_time, COUNT(*) AS events FROM ordered GROUP BY event_time) AS moments"""
+
+
+def first_moment_after(events: int) -> str:
+    """The first moment that has at least this many events before it; NULL if none has."""
+    return f"SELECT MIN(event_time) FROM ({EVENTS_BEFORE}) AS counted WHERE before >= {events}"
+
+
+def parts_by_threshold(column: str, validation_from: float, test_from: float) -> str:
+    """The part of each place: by whether its column has reached the one threshold, the other, or none."""
+    return f"""
+        SELECT place, CASE
+            WHEN events < {SHORTEST} THEN {TRAIN}
+            WHEN {column} >= {test_from!r} THEN {TEST}
+            WHEN {column} >= {validation_from!r} THEN {VALIDATION}
+            ELSE {TRAIN} END AS part
+        FROM ordered JOIN ({_LENGTHS}) AS lengths ON ordered.user_code = lengths.user_code"""
