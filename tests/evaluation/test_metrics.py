@@ -109,6 +109,9 @@ def test_agrees_with_an_independent_library(k: int) -> None:
     truth = {str(u): {str(i): 1 for i in items} for u, items in enumerate(relevant)}
     ours = ranks_of(*(list(49 - scores[u, items]) for u, items in enumerate(relevant)))
     pairs = [(nDCG @ k, ndcg_at_k), (R @ k, recall_at_k), (RR @ k, mrr_at_k), (Success @ k, hit_at_k)]
-    theirs = {(m.measure, int(m.query_id)): m.value for m in ir_measures.iter_calc([p[0] for p in pairs], truth, run)}
+    theirs = {
+        (m.measure, int(m.query_id)): m.value
+        for m in ir_measures.iter_calc([p[0] for p in pairs], truth, run)
+    }
     for measure, metric in pairs:
         assert_allclose(metric(ours, k), [theirs[measure, u] for u in range(200)], atol=1e-6)

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from fixed_scorers import events, split_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fixed_scorers import events, split_of
 from small import small_interactions
 from towpath.errors import DataError
 from towpath.evaluation.task import join, task_of
