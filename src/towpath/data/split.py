@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
@@ -12,12 +13,17 @@ from numpy.typing import NDArray
 from towpath.data import sql
 from towpath.data.engine import engine
 from towpath.data.interactions import COLUMNS, MISSING_TIME, Interactions
-from towpath.errors import ConfigError, DataError
+from towpath.data.stored import read_manifest, read_table, write_tables
+from towpath.data.vocabulary import Vocabulary
+from towpath.errors import ArtifactError, ConfigError, DataError
 
 if TYPE_CHECKING:  # reading and splitting need no torch, which the generators bring along
     from towpath.rng import Rng
 
 Part = Literal["validation", "test"]
+PARTS = ("train", "validation", "test")
+# What a saved split says it is; the number grows when the form of the folder changes.
+STORED_AS = {"kind": "split", "format": 1}
 # Hashed piece by piece, so that a fingerprint needs no copy of the table.
 CHUNK_ROWS = 1 << 20
 
@@ -91,18 +97,52 @@ def split_by_time(
 
 
 def split_at_random(
-    interactions: Interactions, *, shares: tuple[float, float] = (0.1, 0.1), rng: "Rng"
+    interactions: Interactions, *, validation_share: float = 0.1, test_share: float = 0.1, rng: "Rng"
 ) -> Split:
-    """Each event goes to validation or test with the chances `shares`, drawn by the generator "split".
+    """Each event goes to validation or test with these chances, drawn by the generator "split".
 
     Users with fewer than three events stay in training.
     """
-    _check_shares(*shares)
+    _check_shares(validation_share, test_share)
     draws = rng.numpy("split").random(len(interactions))
-    statement = sql.parts_by_threshold("draw", 1 - sum(shares), 1 - shares[1])
+    statement = sql.parts_by_threshold("draw", 1 - validation_share - test_share, 1 - test_share)
     parts = _parts(interactions, statement, draw=draws)
-    description = f"at random, validation {shares[0]:g}, test {shares[1]:g}, seed {rng.seed}"
+    description = f"at random, validation {validation_share:g}, test {test_share:g}, seed {rng.seed}"
     return _split(interactions, parts, description)
+
+
+def save_split(split: Split, folder: Path) -> None:
+    """The split as a folder of Parquet files with a manifest, written as a whole or not at all."""
+    tables = {"users": split.train.user_ids, "items": split.train.item_ids}
+    stored = {name: pa.table({"id": ids.values}) for name, ids in tables.items()}
+    for name in PARTS:
+        columns = {column: getattr(getattr(split, name), column) for column in COLUMNS}
+        stored[name] = pa.table({c: values for c, values in columns.items() if values is not None})
+    write_tables(
+        folder, stored, {**STORED_AS, "description": split.description, "fingerprint": split.fingerprint}
+    )
+
+
+def load_split(folder: Path) -> Split:
+    """The split in this folder, once every byte of it has been checked."""
+    manifest = read_manifest(folder, STORED_AS)
+    users, items = (_load_ids(folder, name) for name in ("users", "items"))
+    parts = [_load_part(folder, name, users, items) for name in PARTS]
+    split = Split(*parts, str(manifest.get("description")))
+    if split.fingerprint != manifest.get("fingerprint"):
+        raise ArtifactError(f"{folder} does not have the fingerprint that its manifest says; make it again.")
+    return split
+
+
+def _load_ids(folder: Path, name: str) -> Vocabulary:
+    return Vocabulary(read_table(folder, name).column("id").combine_chunks())
+
+
+def _load_part(folder: Path, name: str, users: Vocabulary, items: Vocabulary) -> Interactions:
+    table = read_table(folder, name)
+    # A copy, since what Arrow lends cannot be written to and torch warns of that.
+    columns = {column: np.array(table.column(column)) for column in table.column_names}
+    return Interactions(user_ids=users, item_ids=items, **columns)
 
 
 class _Digest(Protocol):

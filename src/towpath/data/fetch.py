@@ -1,0 +1,139 @@
+"""Named sets from their publishers: downloaded with resume, or copied, and checked."""
+
+import os
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+
+from towpath.data.catalogue import NamedSet, named_set
+from towpath.data.stored import file_digest
+from towpath.errors import DataError
+
+# Told how many bytes are here, of how many (None where the publisher does not say).
+Progress = Callable[[int, int | None], None]
+BLOCK_BYTES = 1 << 18
+PATIENCE_SECONDS = 60.0
+RANGE_NOT_SATISFIABLE = 416
+
+
+def fetch(
+    name: str,
+    data_dir: Path,
+    *,
+    source: Path | None = None,
+    progress: Progress = lambda here, total: None,
+) -> Path:
+    """Where the checked copy of this set lies: downloaded, or taken from `source`.
+
+    An interrupted download leaves a `.part` file, from which the next call goes on. A copy whose checksum is
+    wrong is removed. Where the publisher gives no checksum, that of the first copy is kept beside it.
+    """
+    entry = named_set(name)
+    target = data_dir / entry.file_name
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        if target.is_file() and source is None and _matches(entry, target, target):
+            return target
+        part = target.with_name(target.name + (".part" if source is None else ".copy"))
+        if source is None:
+            _download(entry, part, progress)
+        else:
+            _copy(source, part, progress)
+        _check(entry, part, target)
+        os.replace(part, target)
+    except OSError as error:
+        raise DataError(f"{entry.name} cannot be stored in {data_dir}: {error.strerror or error}.") from error
+    return target
+
+
+def _copy(source: Path, part: Path, progress: Progress) -> None:
+    if not source.is_file():
+        raise DataError(f"There is no file {source} to take the set from; check the path.")
+    try:
+        shutil.copyfile(source, part)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    progress(part.stat().st_size, part.stat().st_size)
+
+
+def _download(entry: NamedSet, part: Path, progress: Progress) -> None:
+    """Fill the part file, from where it ends if the publisher allows that."""
+    try:
+        with _open(entry.address, part) as response:
+            _receive(response, part, progress)
+    except urllib.error.HTTPError as error:
+        raise DataError(f"{entry.address} answered {error.code} {error.reason}; try later.") from error
+    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        reason = getattr(error, "reason", None) or error or type(error).__name__
+        raise DataError(
+            f"{entry.address} could not be read ({reason}); run the same command again to go on, "
+            f"or bring a copy of {entry.file_name} with --from."
+        ) from error
+
+
+def _open(address: str, part: Path) -> HTTPResponse:
+    """The answer to a request for the rest of the file, or for all of it where the rest is refused."""
+    here = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(address, headers={"Range": f"bytes={here}-"} if here else {})
+    try:
+        response: HTTPResponse = urllib.request.urlopen(request, timeout=PATIENCE_SECONDS)
+    except urllib.error.HTTPError as error:
+        if error.code != RANGE_NOT_SATISFIABLE or not here:
+            raise
+        error.close()
+        part.unlink()  # longer than the file itself, so not a part of it
+        return _open(address, part)
+    return response
+
+
+def _receive(response: HTTPResponse, part: Path, progress: Progress) -> None:
+    """Append what comes, or start over when the publisher sends the whole file."""
+    resumed = response.status == 206
+    here = part.stat().st_size if resumed else 0
+    length = response.headers.get("Content-Length")
+    total = here + int(length) if length is not None else None
+    with part.open("ab" if resumed else "wb") as file:
+        while block := response.read(BLOCK_BYTES):
+            file.write(block)
+            here += len(block)
+            progress(here, total)
+    if total is not None and here < total:
+        raise ConnectionError(f"the transfer broke off after {here:,} of {total:,} bytes")
+
+
+def _check(entry: NamedSet, copy: Path, target: Path) -> None:
+    """Raise and remove the copy if its checksum is wrong; keep the checksum if it is the first."""
+    if not _matches(entry, copy, target):
+        copy.unlink()
+        raise DataError(
+            f"The copy of {entry.file_name} should have the checksum {_expected(entry, target)} but has another "
+            "one, so it was removed; it is damaged or another version: fetch it again."
+        )
+    if entry.checksum is None and not _record(target).exists():
+        partial = _record(target).with_suffix(".tmp")
+        partial.write_text(f"{file_digest(copy)}  {entry.file_name}\n")
+        os.replace(partial, _record(target))
+
+
+def _matches(entry: NamedSet, copy: Path, target: Path) -> bool:
+    expected = _expected(entry, target)
+    if expected is None:
+        return True
+    algorithm, digest = expected.split(":")
+    return file_digest(copy, algorithm) == digest
+
+
+def _expected(entry: NamedSet, target: Path) -> str | None:
+    """The checksum as published, or as kept from the first copy; None before there is one."""
+    if entry.checksum is not None:
+        return entry.checksum
+    record = _record(target)
+    return f"sha256:{record.read_text().split()[0]}" if record.exists() else None
+
+
+def _record(target: Path) -> Path:
+    return target.with_name(target.name + ".sha256")
