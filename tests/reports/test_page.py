@@ -6,7 +6,7 @@ import pytest
 
 from towpath.errors import ConfigError
 from towpath.reports.figures import Dot, Figure, draw_dots
-from towpath.reports.page import Page, Section, to_html, write_page
+from towpath.reports.page import Page, Section, refuse_unwritable, to_html, write_page
 from towpath.reports.tables import Table
 
 PAGE = Page(
@@ -70,3 +70,18 @@ def test_a_place_that_cannot_be_written_says_so(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ConfigError, match=r"cannot be written: .*--out"):
         write_page(PAGE, tmp_path / "file" / "index.html")
+
+
+def test_a_place_is_refused_before_the_work_begins(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ConfigError, match="file' is a file"):
+        refuse_unwritable(tmp_path / "file" / "deep" / "index.html")
+    refuse_unwritable(tmp_path / "new" / "deep" / "index.html")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_locked_folder_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(ConfigError, match="may not be written to"):
+        refuse_unwritable(tmp_path / "index.html")

@@ -11,6 +11,7 @@ from towpath.cli.prepare import use_threads
 
 if TYPE_CHECKING:
     from towpath.experiments.demo import Demonstration
+    from towpath.reports.tables import Table
 
 
 @dataclass(frozen=True)
@@ -26,15 +27,17 @@ def demo(options: DemoOptions, output: Output) -> None:
     # One thread: on tables this small more threads wait for each other longer than they work.
     use_threads(1)
     from towpath.reports.demo_page import demo_page, difference_table, summary_table
-    from towpath.reports.page import write_page
+    from towpath.reports.page import refuse_unwritable, write_page
 
+    page = options.out / "index.html"
+    refuse_unwritable(page)
     told = _run(options.seed, output)
-    page = write_page(demo_page(told), options.out / "index.html")
+    write_page(demo_page(told), page)
     tables = summary_table(told), difference_table(told)
     titles = _title(told), tables[1].caption
     output.show(
         _result(told, page),
-        *(Listing(title, table.columns, table.shown()) for title, table in zip(titles, tables, strict=True)),
+        *(Listing(title, table.columns, _cells(table)) for title, table in zip(titles, tables, strict=True)),
     )
     output.say(f"The page is {page}")
 
@@ -55,11 +58,19 @@ def _run(seed: int, output: Output) -> "Demonstration":
         )
 
 
+def _cells(table: "Table") -> list[list[object]]:
+    """The table's cells with intervals as text; the listing sets numbers itself."""
+    from towpath.reports.tables import Interval, show
+
+    return [[show(c, table.decimals) if isinstance(c, Interval) else c for c in row] for row in table.rows]
+
+
 def _title(told: "Demonstration") -> str:
     world, oracle = told.world, told.oracle()
     return (
-        f"The log has tried {world.shown_share():.1%} of all pairs. True clicks per list: "
-        f"best possible {oracle['best possible']:.2f}, blind choice {oracle['blind choice']:.2f}."
+        f"The log has tried {world.shown_share():.1%} of all pairs of user and item.\n"
+        f"True clicks on a list of ten: best possible {oracle['best possible']:.2f}, "
+        f"blind choice {oracle['blind choice']:.2f}."
     )
 
 

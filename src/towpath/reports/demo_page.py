@@ -37,13 +37,7 @@ def demo_page(demo: Demonstration) -> Page:
 
 def summary_table(demo: Demonstration) -> Table:
     """One row per recommender, truly best first: what the log says, then the truth."""
-    columns = (
-        "recommender",
-        f"Hit@{K} full",
-        f"Hit@{K} sampled",
-        "never tried",
-        f"true clicks per list of {K}",
-    )
+    columns = ("recommender", f"Hit@{K} full", "sampled", "never tried", "true clicks per list")
     return Table(columns, tuple(_summary(trial) for trial in demo.ranked("rel")))
 
 
@@ -55,7 +49,7 @@ def difference_table(demo: Demonstration) -> Table:
         for name in (trial.name for trial in demo.ranked("rel"))
         if name != BASELINE
     ]
-    return Table(("difference", f"Hit@{K} full", f"true clicks per list of {K}"), tuple(rows), _PAIRED)
+    return Table(("difference", f"Hit@{K} full", "true clicks per list"), tuple(rows), _PAIRED)
 
 
 def _summary(trial: Trial) -> tuple[str, float, float, float, Interval]:
@@ -100,8 +94,9 @@ def _offline_section(demo: Demonstration) -> Section:
     test = (
         "The usual test hides each user's last click and asks whether the recommender puts it among its "
         f"first {K}. The share of users for whom it does is called Hit@{K}. Ranked against the whole "
-        "catalogue (full) it is much lower than against 100 random items (sampled), so the number means little "
-        "without the name of the protocol. And it can reward only what the earlier recommender chose to show."
+        "catalogue (full) it is much lower than against 100 random items (sampled), so the number means "
+        "little without the name of the protocol. And it can reward only what the earlier recommender "
+        "chose to show."
     )
     chart = draw_dots(
         [_dot(trial, "hit") for trial in demo.trials],

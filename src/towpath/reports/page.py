@@ -1,5 +1,6 @@
 """One HTML page that needs nothing but itself: no network, no scripts, no other files."""
 
+import errno
 import os
 import tempfile
 from dataclasses import dataclass
@@ -57,8 +58,17 @@ def write_page(page: Page, path: Path) -> Path:
     return path
 
 
+def refuse_unwritable(path: Path) -> None:
+    """Raises if the page cannot be put there; to be asked before the work that the page is about."""
+    nearest = next(folder for folder in path.absolute().parents if folder.exists())
+    if not nearest.is_dir():
+        raise _unwritable(path, NotADirectoryError(errno.ENOTDIR, f"{str(nearest)!r} is a file"))
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise _unwritable(path, PermissionError(errno.EACCES, f"{str(nearest)!r} may not be written to"))
+
+
 def _unwritable(path: Path, error: OSError) -> ConfigError:
-    reason = (error.strerror or str(error)).lower()
+    reason = error.strerror or str(error)
     return ConfigError(
         f"The page {str(path)!r} cannot be written: {reason}; choose another place with --out."
     )
