@@ -37,6 +37,13 @@ def test_full_by_hand() -> None:
     assert (result.protocol, result.on, result.k, result.users_left_out) == ("full", "test", 2, 0)
 
 
+def test_the_worked_example_of_the_docs_with_a_tie() -> None:
+    tied = Fixed(np.tile(np.array([4.0, 4.0, 3.0, 2.0, 1.0]), (3, 1)))
+    result = evaluate(tied, HAND, k=2)
+    assert_allclose(result.per_user["mrr"][2], 0.667, atol=5e-4)
+    assert_allclose(result.per_user["ndcg"][2], 0.464, atol=5e-4)
+
+
 def test_validation_hides_training_items_only() -> None:
     result = evaluate(FALLING, HAND, on="validation", k=1)
     assert result.per_user["hit"].tolist() == [1, 1, 0]
