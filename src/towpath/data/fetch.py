@@ -110,8 +110,8 @@ def _check(entry: NamedSet, copy: Path, target: Path) -> None:
     if not _matches(entry, copy, target):
         copy.unlink()
         raise DataError(
-            f"The copy of {entry.file_name} should have the checksum {_expected(entry, target)} but has another "
-            "one, so it was removed; it is damaged or another version: fetch it again."
+            f"The copy of {entry.file_name} should have the checksum {_expected(entry, target)} but "
+            "has another one, so it was removed; it is damaged or another version: fetch it again."
         )
     if entry.checksum is None and not _record(target).exists():
         partial = _record(target).with_suffix(".tmp")

@@ -73,6 +73,8 @@ def _warnings(reading: Reading) -> list[str]:
         warnings.append("There are no times, so the order is that of the file; a time split is impossible.")
     elif missing := int((data.times == MISSING_TIME).sum()):
         warnings.append(f"{missing:,} events have no time; splits need them dropped or a random split.")
+    elif odd := int((data.times < 0).sum()):
+        warnings.append(f"{odd:,} events have a time before 1970, which is hardly possible.")
     if tied is not None and tied > 0.1:
         warnings.append(f"{tied:.0%} of users tie at their last time; the row of the file decides there.")
     dropped = {step.name: step.dropped_rows for step in reading.steps}
@@ -87,8 +89,8 @@ def _warnings(reading: Reading) -> list[str]:
     return warnings
 
 
-def _quantiles(numbers: NDArray[np.generic]) -> dict[str, float]:
-    found = np.quantile(numbers, list(QUANTILES.values()))
+def _quantiles(numbers: NDArray[np.int64] | NDArray[np.float32]) -> dict[str, float]:
+    found = np.quantile(numbers.astype(np.float64), list(QUANTILES.values()))
     return {name: float(value) for name, value in zip(QUANTILES, found, strict=True)}
 
 

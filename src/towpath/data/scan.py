@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 import duckdb
@@ -21,8 +22,6 @@ from towpath.data.engine import name, text
 from towpath.data.layout import Layout, bad_json_line, layout_of
 from towpath.errors import DataError
 
-# Rows of the second Parquet file come after all rows of the first; no file has as many rows as this.
-ROWS_PER_FILE = 2**40
 # What DuckDB says of bad files; other errors of its own are our bugs and stay what they are.
 FILE_ERRORS = (duckdb.InvalidInputException, duckdb.IOException, duckdb.ConversionException)
 
@@ -73,18 +72,18 @@ def file_errors(source: Source) -> Iterator[None]:
 
 def place_of(connection: duckdb.DuckDBPyConnection, source: Source, file_row: int) -> str:
     """Where a row is, for an error: line (row, for Parquet) and, of several files, which."""
-    if source.layout.kind == "parquet":
-        return f"row {file_row % ROWS_PER_FILE + 1:,} of {source.files[file_row // ROWS_PER_FILE]}"
-    for file in source.files:
-        counted = connection.execute(
-            f"SELECT COUNT(*) FROM {_scan(replace(source, files=(file,)))}"
-        ).fetchone()
-        rows = counted[0] if counted else 0
-        if file_row < rows or file == source.files[-1]:
-            break
-        file_row -= rows
+    starts = _starts(connection, source)
+    which = max(index for index, start in enumerate(starts) if start <= file_row)
     first = 2 if source.header and source.layout.kind == "delimited" else 1
-    return f"line {file_row + first:,} of {file}"
+    word = "row" if source.layout.kind == "parquet" else "line"
+    return f"{word} {file_row - starts[which] + first:,} of {source.files[which]}"
+
+
+def _starts(connection: duckdb.DuckDBPyConnection, source: Source) -> list[int]:
+    """How many rows come before each file."""
+    scans = [f"SELECT COUNT(*) FROM {_scan(replace(source, files=(file,)))}" for file in source.files[:-1]]
+    counts = [connection.execute(scan).fetchall()[0][0] for scan in scans]
+    return [0, *accumulate(counts)]
 
 
 def _common_layout(files: Sequence[Path]) -> Layout:
@@ -135,7 +134,9 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, files: Sequence[Path])
 
 def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> Source:
     if source.layout.kind == "parquet":
-        rows = f"CAST(file_index AS BIGINT) * {ROWS_PER_FILE} + file_row_number AS file_row"
+        # DuckDB counts lists from one.
+        before = f"{_starts(connection, source)}[file_index + 1] + " if len(source.files) > 1 else ""
+        rows = f"{before}file_row_number AS file_row"
         columns = ", ".join(f"{name(source.column(part))} AS {name(part)}" for part in source.places)
         connection.execute(f"CREATE VIEW source AS SELECT {columns}, {rows} FROM {_scan(source)}")
         return source

@@ -127,8 +127,8 @@ def load_split(folder: Path) -> Split:
     """The split in this folder, once every byte of it has been checked."""
     manifest = read_manifest(folder, STORED_AS)
     users, items = (_load_ids(folder, name) for name in ("users", "items"))
-    parts = [_load_part(folder, name, users, items) for name in PARTS]
-    split = Split(*parts, str(manifest.get("description")))
+    train, validation, test = (_load_part(folder, name, users, items) for name in PARTS)
+    split = Split(train, validation, test, str(manifest.get("description")))
     if split.fingerprint != manifest.get("fingerprint"):
         raise ArtifactError(f"{folder} does not have the fingerprint that its manifest says; make it again.")
     return split
