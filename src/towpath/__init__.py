@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from towpath.data.cleaning import Cleaning
-    from towpath.data.interactions import Interactions
     from towpath.data.columns import Columns
+    from towpath.data.interactions import Interactions
     from towpath.data.sources import Reading
     from towpath.data.split import Part, Split
     from towpath.evaluation.comparison import Comparison
@@ -132,9 +132,9 @@ def compare(
     k: int = 10,
 ) -> "Comparison":
     """Means over seeds, and differences to the first recipe, paired by user and seed, with 95 % intervals."""
-    from towpath.experiments.compare import compare_fits
+    from towpath.experiments.compare import Judging, compare_fits
 
-    return compare_fits(split, recipes, seeds=seeds, protocols=protocols, k=k)
+    return compare_fits(split, recipes, seeds=seeds, judging=Judging(protocols=protocols, k=k))
 
 
 def save(model: "Fit", split: "Split", folder: str | Path) -> None:

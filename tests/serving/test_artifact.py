@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from contracts import SCORERS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small import small_split
 
+from contracts import SCORERS
+from small import small_split
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError
 from towpath.methods.recipe import Recipe

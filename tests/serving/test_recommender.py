@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from contracts import SCORERS
 from small import small_split
-
 from towpath.errors import ConfigError, DataError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit

@@ -9,6 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 import typer
 
@@ -25,9 +26,9 @@ from towpath.errors import TowpathError
 DONE, BUG, CANNOT, STOPPED, NOBODY_READS = 0, 1, 2, 130, 141
 
 # What the machine, not the program, is to blame for.
-_CIRCUMSTANCES = {
-    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG,
-    errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EIO, errno.EMFILE,
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_CIRCUMSTANCES = _FULL | {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EIO,
 }  # fmt: skip
 
 app = typer.Typer(
@@ -79,19 +80,23 @@ def _sentence_or_bug(error: Exception) -> int:
     if hasattr(
         error, "format_message"
     ):  # typer's usage errors; where their class lives depends on its version
-        return _say(_usage_sentence(error.format_message()), CANNOT)
+        return _say(_usage_sentence(error), CANNOT)
     if isinstance(error, OSError) and error.errno in _CIRCUMSTANCES:
         where = f" {error.filename}" if error.filename else ""
         why = (error.strerror or str(error)).lower()
-        return _say(f"Cannot use{where}: {why}; free some space, or choose a place you may use.", CANNOT)
+        what = "free some space" if error.errno in _FULL else "choose another place"
+        return _say(f"Cannot use{where}: {why}; {what} and try again.", CANNOT)
     traceback.print_exception(error)
     return _say("This is a bug in Towpath; please report it with the lines above.", BUG)
 
 
-def _usage_sentence(message: str) -> str:
-    """Typer's message in one sentence, with where to look."""
-    message = message.strip().rstrip(".")
-    return f"{message}; see towpath --help."
+def _usage_sentence(error: Any) -> str:  # typer's own class, see above
+    """What was wrong with the command, what was probably meant, and where to look."""
+    message = error.message if hasattr(error, "possibilities") else error.format_message()
+    near = (getattr(error, "possibilities", None) or [None])[0]
+    hint = f"; did you mean {near}?" if near else "" if message.endswith("?") else "."
+    where = error.ctx.command_path if getattr(error, "ctx", None) else "towpath"
+    return f"{message.rstrip('.')}{hint} See {where} --help."
 
 
 def _say(sentence: str, code: int) -> int:

@@ -1,6 +1,6 @@
 """towpath data: named public sets, and what is in a file."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +15,10 @@ DataDir = Annotated[
     Path,
     typer.Option(envvar="TOWPATH_DATA", help="Where local copies of named sets lie.", show_default=False),
 ]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A named set; towpath data list shows them.")]
+Source = Annotated[
+    Path | None, typer.Option("--from", help="A copy you have already, instead of a download.")
+]
 
 
 def list_sets(output: Output) -> None:
@@ -22,12 +26,17 @@ def list_sets(output: Output) -> None:
     from towpath.data.catalogue import CATALOGUE
 
     sets = [asdict(one) for one in CATALOGUE.values()]
-    rows = [(one["name"], one["address"], one["licence"]) for one in sets]
-    output.show({"sets": sets}, Listing("Named sets", ("name", "address", "licence"), rows))
+    rows = [(one["name"], f"{one['title']}\n{one['address']}\n{one['licence']}") for one in sets]
+    output.show({"sets": sets}, Listing("Named sets", ("name", "what it is, publisher, licence"), rows))
 
 
-def fetch(name: str, data_dir: DataDir, output: Output) -> None:
-    """Download a named set, checked and ready for use; an interrupted download goes on where it stopped."""
+def fetch(name: Name, data_dir: DataDir, output: Output, source: Source = None) -> None:
+    """Download a named set and check it; an interrupted download goes on where it stopped."""
+    from towpath.data.fetch import fetch
+
+    with output.transfer(name) as progress:
+        path = fetch(name, data_dir, source=source, progress=progress)
+    output.show({"name": name, "path": str(path)}, Listing(name, ("file",), [(str(path),)]))
 
 
 def inspect(data: Data, options: DataOptions, output: Output) -> None:
@@ -36,9 +45,19 @@ def inspect(data: Data, options: DataOptions, output: Output) -> None:
 
     found = inspect(read_data(data, options, output))
     result = asdict(found)
-    output.show(result, Listing(data, ("", "value"), result.items()))
+    facts = [(name.replace("_", " "), _fact(value)) for name, value in result.items() if name != "warnings"]
+    warnings = [("warning", text) for text in found.warnings]
+    output.show(result, Listing(f"What is in {data}", ("", ""), [*facts, *warnings]))
+
+
+def _fact(value: object) -> object:
+    """A value for one cell of a table: quantiles and shares side by side."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {number:.4g}" for name, number in value.items())
+    return value
 
 
 data_app = typer.Typer(help="Named public sets, and what is in a file.")
-for name, verb in {"list": list_sets, "fetch": fetch, "inspect": inspect}.items():
-    data_app.command(name)(spread(verb))
+data_app.command("list")(spread(list_sets))
+data_app.command("fetch")(spread(fetch))
+data_app.command("inspect")(spread(inspect))

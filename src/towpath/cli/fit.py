@@ -100,4 +100,4 @@ def _show(run: "Run", output: Output) -> None:
     }
     facts = {**result, **result["metrics"]}
     rows = [(name, value) for name, value in facts.items() if not isinstance(value, dict)]
-    output.show(result, Listing(f"{result['model']} by {result['method']}", ("", "value"), rows))
+    output.show(result, Listing(f"{result['model']} by {result['method']}", ("", ""), rows))

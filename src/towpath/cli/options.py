@@ -41,10 +41,10 @@ class DataOptions:
     ] = "first"
     min_per_item: Annotated[
         int, typer.Option(help="Drop items with fewer interactions.", rich_help_panel=_CLEANING)
-    ] = 0
+    ] = 1
     min_per_user: Annotated[
         int, typer.Option(help="Drop users with fewer interactions.", rich_help_panel=_CLEANING)
-    ] = 0
+    ] = 1
     max_per_user: Annotated[
         int | None, typer.Option(help="Drop users with more interactions.", rich_help_panel=_CLEANING)
     ] = None

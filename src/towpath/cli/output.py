@@ -36,9 +36,12 @@ class Output:
 
     @contextmanager
     def progress(self, title: str, total: int | None) -> Iterator[Callable[[str], None]]:
-        """A bar on standard error; the function inside says what has begun and moves the bar one step."""
-        if self.json or self.quiet:
-            yield lambda text: None
+        """A bar on standard error; the function inside says what goes on and moves the bar one step.
+
+        Where there is no terminal to draw on, each step is a line.
+        """
+        if self.json or self.quiet or not _console(stderr=True).is_terminal:
+            yield self.say
             return
         from rich.progress import Progress
 
@@ -46,13 +49,30 @@ class Output:
             task = bar.add_task(title, total=total)
             yield lambda text: bar.update(task, advance=1, description=text)
 
+    @contextmanager
+    def transfer(self, title: str) -> Iterator[Callable[[int, int | None], None]]:
+        """A bar of bytes on standard error; the function inside takes how many are here, of how many."""
+        if self.json or self.quiet or not _console(stderr=True).is_terminal:
+            yield lambda here, total: None
+            return
+        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+        columns = ("{task.description}", BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
+            task = bar.add_task(title, total=None)
+            yield lambda here, total: bar.update(task, completed=here, total=total)
+
     def show(self, result: dict[str, Any], *tables: "Listing") -> None:
         """The result: the tables for people, the object (anything JSON can hold) for machines."""
         if self.json:
             typer.echo(to_json.dumps(_plain(result), ensure_ascii=False, default=str))
             return
-        for listing in tables:
-            _console().print(listing.table())
+        console = _console()
+        # Written by typer, not by rich, which leaves with the code of a bug when nobody reads on.
+        with console.capture() as shown:
+            for listing in tables:
+                console.print(listing.title, listing.table(), sep="\n", soft_wrap=True)
+        typer.echo(shown.get(), nl=False)
 
 
 @dataclass(frozen=True)
@@ -69,10 +89,13 @@ class Listing:
         from rich.table import Table
 
         rows = [list(row) for row in self.rows]
-        table = Table(title=self.title, title_justify="left", box=box.SIMPLE_HEAD)
+        table = Table(box=box.SIMPLE_HEAD, show_header=any(self.columns))
         for place, name in enumerate(self.columns):
             numeric = all(isinstance(row[place], int | float) for row in rows)
-            table.add_column(name, justify="right" if numeric else "left")
+            # A name or an address that is cut off is of no use: names stay whole, the rest goes on below.
+            table.add_column(
+                name, justify="right" if numeric else "left", no_wrap=place == 0, overflow="fold"
+            )
         for row in rows:
             table.add_row(*map(_shown, row))
         return table

@@ -31,9 +31,9 @@ def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
     for note in reading.notes:
         output.say(note)
     for step in reading.steps:
+        dropped = f"dropped {step.dropped_rows:,}, left " if step.dropped_rows else ""
         output.say(
-            f"{step.name}: dropped {step.dropped_rows:,} rows; "
-            f"{step.rows:,} left, of {step.users:,} users and {step.items:,} items"
+            f"{step.name}: {dropped}{step.rows:,} rows of {step.users:,} users and {step.items:,} items"
         )
     return reading
 

@@ -8,6 +8,7 @@ artifact/                the model to serve; appears last, by one rename, and sa
 """
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -100,7 +101,11 @@ class Run:
 
 
 def refuse_existing(folder: Path, *, resume: bool) -> None:
-    """Nothing, unless `folder` holds something that a new run must not touch."""
+    """Nothing, unless a run cannot be made at `folder`, or something is there that it must not touch."""
+    nearest = next(parent for parent in folder.absolute().parents if parent.exists())
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK)):
+        what = "you may not write there" if nearest.is_dir() else "that is not a directory"
+        raise ConfigError(f"{folder} cannot be made in {nearest}: {what}; choose another --out.")
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not resume:
