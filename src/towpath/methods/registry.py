@@ -10,6 +10,8 @@ from towpath.rng import Rng
 from towpath.training.loop import Learner
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
+from towpath.transport.game import TransportLearner
+from towpath.transport.settings import TransportSettings
 
 
 class PlainSettings(Settings):
@@ -38,8 +40,14 @@ def _plain(task: Task, settings: Settings) -> Learner:
     return PlainLearner(task.scorer, task.train, task.training, task.rng)
 
 
+def _transport(task: Task, settings: Settings) -> Learner:
+    assert isinstance(settings, TransportSettings)
+    return TransportLearner(task.scorer, task.train, task.training, settings, task.rng)
+
+
 METHODS: dict[str, Method] = {
     "plain": Method(PlainSettings, _plain),
+    "transport": Method(TransportSettings, _transport),
 }
 
 

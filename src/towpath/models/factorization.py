@@ -58,6 +58,12 @@ class Factorization(Scorer):
         user, item = self.users(context.users), self.items(items)
         return user[:, :-1].square().sum(1, keepdim=True) + item[:, :, :-1].square().sum(2)
 
+    def pair_features(self, context: Context, items: Tensor) -> Tensor:
+        """The vectors of user and item end to end."""
+        user, item = self.users(context.users)[:, None, :-1], self.items(items)[:, :, :-1]
+        shape = (len(context.users), items.shape[1], -1)
+        return torch.cat([user.expand(shape), item.expand(shape)], dim=2)
+
     def item_similarity(self, items: Tensor) -> Tensor:
         """Cosine of the item vectors."""
         unit = nn.functional.normalize(self.items.weight[:, :-1], dim=1)

@@ -76,6 +76,10 @@ class Scorer(nn.Module, ABC):
         """What an L2 penalty charges each scored pair for, (b, k); nothing unless a model says otherwise."""
         return torch.zeros(items.shape, device=items.device)
 
+    def pair_features(self, context: Context, items: Tensor) -> Tensor:
+        """A vector for each pair in the model's own space, (b, k, p), for critics that measure distances."""
+        raise ConfigError(f"{type(self).__name__} has no vectors for pairs; use a model such as mf for that.")
+
     def item_similarity(self, items: Tensor) -> Tensor:
         """How alike each of `items` (b,) is to every item of the catalogue: (b, n_items)."""
         raise ConfigError(

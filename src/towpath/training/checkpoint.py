@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,11 +39,17 @@ def save_checkpoint(path: Path, progress: Progress) -> None:
         "best_epoch": str(progress.best_epoch),
     }
     fresh = path.with_name(path.name + ".part")
-    # safetensors refuses tensors that share memory, which the best state may with the current one.
-    save_file({k: v.clone() for k, v in tensors.items()}, fresh, metadata=notes)
-    with fresh.open("rb") as written:
-        os.fsync(written.fileno())
-    os.replace(fresh, path)
+    try:
+        # safetensors refuses tensors that share memory, which the best state may with the current one.
+        save_file({k: v.clone() for k, v in tensors.items()}, fresh, metadata=notes)
+        with fresh.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(fresh, path)
+    except (SafetensorError, OSError) as error:
+        fresh.unlink(missing_ok=True)
+        raise ArtifactError(
+            f"The checkpoint {path} cannot be written ({error}); free some space, then go on with --resume."
+        ) from None
 
 
 def load_checkpoint(path: Path) -> Progress:
@@ -66,3 +73,13 @@ def load_checkpoint(path: Path) -> Progress:
         parts[part][name] = tensor
     history = tuple(json.loads(notes["history"]))
     return Progress(history, int(notes["best_epoch"]), parts["learner"], parts["best"])
+
+
+def nested(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A copy of a part's state, each key under the part's name."""
+    return {f"{name}.{key}": tensor.detach().clone() for key, tensor in state.items()}
+
+
+def under(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The part of a state that `nested` put under this name."""
+    return {k.removeprefix(f"{name}."): v for k, v in state.items() if k.startswith(f"{name}.")}

@@ -1,6 +1,9 @@
 """What comes out of training."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
 
 from towpath.models.scorer import Scorer
 
@@ -10,9 +13,13 @@ Row = dict[str, float]
 
 @dataclass(frozen=True)
 class Fit:
-    """A trained scorer, how it got there (one row an epoch) and why training stopped."""
+    """A trained scorer, how it got there (one row an epoch) and why training stopped.
+
+    `beside` holds what other players learned, kept for analysis; it takes no part in scoring.
+    """
 
     scorer: Scorer
     history: tuple[Row, ...]
     best_epoch: int
     stopped_because: str
+    beside: Mapping[str, Tensor] = field(default_factory=dict)

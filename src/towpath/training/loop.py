@@ -34,6 +34,9 @@ class Learner(Protocol):
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state."""
 
+    def beside(self) -> dict[str, Tensor]:
+        """What other players than the scorer have learned; empty where there are none."""
+
 
 def train(
     learner: Learner,
@@ -63,7 +66,7 @@ def train(
         if watch is not None:
             watch(row)
     learner.scorer.load_state_dict(progress.best)
-    return Fit(learner.scorer, progress.history, progress.best_epoch, reason)
+    return Fit(learner.scorer, progress.history, progress.best_epoch, reason, learner.beside())
 
 
 def _start(learner: Learner, checkpoint: Path | None) -> Progress:

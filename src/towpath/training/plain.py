@@ -7,6 +7,7 @@ from towpath.data.interactions import Interactions
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
 from towpath.training.batches import Batch, BatchSource
+from towpath.training.checkpoint import nested, under
 from towpath.training.fit import Row
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
@@ -20,11 +21,12 @@ class PlainLearner:
         self.scorer = scorer
         self._settings = settings
         self._rng = rng
-        self._batches = BatchSource(train, scorer, settings.batch_size, settings.negatives)
+        self._batches = BatchSource(train, scorer, settings)
         self._optimiser = Optimiser([scorer], settings.learning_rate, settings.clip_norm)
 
     def epoch(self, number: int) -> Row:
         """One pass over the positives."""
+        self._batches.refresh()
         self.scorer.train()
         total = torch.zeros(())
         for batch in self._batches.epoch(number, self._rng):
@@ -35,20 +37,19 @@ class PlainLearner:
 
     def state(self) -> dict[str, Tensor]:
         """The parameters and the optimiser's moments."""
-        scorer = {f"scorer.{k}": v.detach().clone() for k, v in self.scorer.state_dict().items()}
-        return scorer | {f"optimiser.{k}": v for k, v in self._optimiser.state().items()}
+        return nested("scorer", self.scorer.state_dict()) | nested("optimiser", self._optimiser.state())
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state."""
-        self.scorer.load_state_dict(_under("scorer.", state))
-        self._optimiser.load_state(_under("optimiser.", state))
+        self.scorer.load_state_dict(under("scorer", state))
+        self._optimiser.load_state(under("optimiser", state))
+
+    def beside(self) -> dict[str, Tensor]:
+        """Nothing: there is one player."""
+        return {}
 
     def _loss(self, batch: Batch) -> Tensor:
         loss = logistic_loss(self.scorer.score(batch.context, batch.items), batch.labels).mean()
         if self._settings.l2:
             loss = loss + self._settings.l2 * self.scorer.squared_norms(batch.context, batch.items).mean()
         return loss
-
-
-def _under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

@@ -1,6 +1,6 @@
 """How a model is trained, whatever the method."""
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from towpath.models.scorer import Settings
 
@@ -18,6 +18,15 @@ class TrainingSettings(Settings):
     negatives: int = Field(
         3, ge=1, description="Untaken items of the same user drawn per positive, every batch."
     )
+    head_negatives: int = Field(
+        0,
+        ge=0,
+        description="How many of the negatives are drawn from the head of the user's current ranking "
+        "instead of the whole catalogue.",
+    )
+    head: int = Field(
+        500, ge=1, description="How many untaken items make up the head of a ranking; refreshed every epoch."
+    )
     learning_rate: float = Field(0.01, gt=0, description="Step size of Adam.")
     l2: float = Field(
         1e-3, ge=0, description="Penalty on the mean squared norm of the vectors of each scored pair."
@@ -27,3 +36,11 @@ class TrainingSettings(Settings):
         gt=0,
         description="Longest gradient (over all parameters) that is not shortened; none by default.",
     )
+
+    @model_validator(mode="after")
+    def _head_negatives_are_negatives(self) -> "TrainingSettings":
+        if self.head_negatives > self.negatives:
+            raise ValueError(
+                f"head_negatives ({self.head_negatives}) cannot exceed negatives ({self.negatives})"
+            )
+        return self

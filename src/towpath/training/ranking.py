@@ -1,0 +1,80 @@
+"""What a model would show now: a snapshot of every user's ranking of the items they have not taken."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from towpath.data.interactions import Interactions
+from towpath.evaluation.ranking import HIDDEN, rows_per_block
+from towpath.models.scorer import Scorer, context_of
+
+
+@dataclass(frozen=True)
+class RankingSnapshot:
+    """The head of each user's ranking, over the whole catalogue, at the moment it was taken.
+
+    head: (users, depth) the best untaken items, best first.
+    counts: (users,) how many entries of `head` are real; the rest of a row is meaningless.
+    thresholds: (users,) score of the last item that is shown. A pair is shown if its score is no lower.
+    """
+
+    head: Tensor
+    counts: Tensor
+    thresholds: Tensor
+
+    def draw(self, users: Tensor, count: int, depth: int, rng: torch.Generator) -> Tensor:
+        """`count` items from the first `depth` of each user's ranking, with replacement: (b, count)."""
+        deep = self.counts[users, None].clamp(1, depth)
+        places = torch.rand(len(users), count, generator=rng) * deep
+        return self.head[users[:, None], places.long()].long()
+
+
+class LiveRanking:
+    """A scorer's ranking as it was when last refreshed; training refreshes it every epoch or more often."""
+
+    def __init__(self, scorer: Scorer, train: Interactions, *, shown: int, depth: int) -> None:
+        self._scorer, self._train = scorer, train
+        self._shown, self._depth = shown, depth
+        self.snapshot: RankingSnapshot | None = None
+
+    def refresh(self) -> RankingSnapshot:
+        """Take the ranking anew."""
+        self.snapshot = take_snapshot(self._scorer, self._train, shown=self._shown, depth=self._depth)
+        return self.snapshot
+
+    def current(self) -> RankingSnapshot:
+        """The ranking when it was last taken."""
+        return self.snapshot if self.snapshot is not None else self.refresh()
+
+
+def take_snapshot(scorer: Scorer, train: Interactions, *, shown: int, depth: int) -> RankingSnapshot:
+    """Rank the catalogue for every user: one matrix product and a partial sort per block of users.
+
+    `shown` is the length of a list (the K of top-K), `depth` >= shown how much of the head is kept.
+    """
+    depth = min(depth, train.n_items)
+    was_training = scorer.training
+    scorer.eval()
+    with torch.no_grad():
+        users = np.array_split(np.arange(train.n_users), -(-train.n_users // rows_per_block(train.n_items)))
+        parts = [_block(scorer, train, block, shown, depth) for block in users]
+    scorer.train(was_training)
+    heads, counts, thresholds = zip(*parts, strict=True)
+    return RankingSnapshot(torch.cat(heads), torch.cat(counts), torch.cat(thresholds))
+
+
+def _block(
+    scorer: Scorer, train: Interactions, users: NDArray[np.int64], shown: int, depth: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    scores = scorer.score(context_of(scorer, users, train.histories), torch.arange(train.n_items)[None])
+    scores = scores.expand(len(users), -1).clone(memory_format=torch.contiguous_format).cpu()
+    rows, items = train.histories.pairs_of(users)
+    scores[torch.from_numpy(rows), torch.from_numpy(items).long()] = HIDDEN
+    values, columns = scores.topk(depth, dim=1)
+    counts = (values > HIDDEN).sum(1)
+    # A user with fewer than `shown` untaken items is shown all of them.
+    last = (counts.clamp(max=shown) - 1).clamp(min=0)
+    return columns.to(torch.int32), counts, values.gather(1, last[:, None])[:, 0]

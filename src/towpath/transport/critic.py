@@ -1,0 +1,95 @@
+"""The players of g: critics that tell reweighted pairs from shown ones, no steeper than a constant."""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from towpath.models.scorer import Scorer
+from towpath.training.optimiser import Optimiser
+from towpath.transport.frozen import FrozenFeatures
+from towpath.transport.line import LineTransport, transport_on_line
+from towpath.transport.lipschitz import Control, gradient_lengths
+from towpath.transport.objective import transport_gap
+from towpath.transport.pairs import Pairs, Table
+
+
+class Critic(Protocol):
+    """Anything that can be asked how much a pair looks like training rather than deployment."""
+
+    def __call__(self, pairs: Pairs) -> Tensor:
+        """The critic's value of each pair: (b, k)."""
+
+    def begin(self, scorer: Scorer) -> None:
+        """Called once when the game begins, with f as its warm start left it."""
+
+    def respond(self, table: Table, mass_w: Tensor) -> None:
+        """Move towards (or straight to) the critic that tells w's pairs from f's best."""
+
+    def steepness(self, table: Table) -> float:
+        """An estimate of the Lipschitz constant on these pairs."""
+
+
+class MarginCritic(nn.Module):
+    """The best 1-Lipschitz critic of the margin, in closed form: no training, no inner loop."""
+
+    optimiser: Optimiser
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.optimiser = Optimiser([], learning_rate=1)  # nothing to train
+        self._solution: LineTransport | None = None
+
+    def forward(self, pairs: Pairs) -> Tensor:
+        """The potential at each pair's margin; zero before the first response."""
+        if self._solution is None:
+            return torch.zeros_like(pairs.margins)
+        return self._solution.critic(pairs.margins)
+
+    def begin(self, scorer: Scorer) -> None:
+        """Nothing to prepare."""
+
+    def respond(self, table: Table, mass_w: Tensor) -> None:
+        """Solve the transport on the line for this batch."""
+        inside = mass_w > 0
+        shown = table.mass_f > 0
+        self._solution = transport_on_line(
+            table.pairs.margins[inside], mass_w[inside], table.deployed.margins[shown], table.mass_f[shown]
+        )
+
+    def steepness(self, table: Table) -> float:
+        """One, by construction."""
+        return 1.0
+
+
+class ModelCritic(nn.Module):
+    """g as a model of who and what the pair is, bounded and kept Lipschitz by `control`."""
+
+    optimiser: Optimiser
+
+    def __init__(self, scorer: Scorer, control: Control, learning_rate: float, bound: float) -> None:
+        super().__init__()
+        self.scorer = scorer
+        self.bound = bound
+        self._control = control
+        control.prepare(scorer)
+        self.optimiser = Optimiser([scorer], learning_rate)
+
+    def forward(self, pairs: Pairs) -> Tensor:
+        """As steep as the model's score at most, and never beyond the bound: bound * tanh(score / bound)."""
+        return self.bound * torch.tanh(self.scorer.score(pairs.context, pairs.items) / self.bound)
+
+    def begin(self, scorer: Scorer) -> None:
+        """Let a critic on frozen vectors take them from f."""
+        if isinstance(self.scorer, FrozenFeatures):
+            self.scorer.take(scorer)
+
+    def respond(self, table: Table, mass_w: Tensor) -> None:
+        """One ascent step on the gap."""
+        gap = transport_gap(self(table.pairs), mass_w, self(table.deployed), table.mass_f)
+        self.optimiser.step(self._control.charge(self, table) - gap)
+        self._control.project(self.scorer)
+
+    def steepness(self, table: Table) -> float:
+        """The longest gradient with respect to the embeddings looked up, over the pairs of this batch."""
+        return float(gradient_lengths(self, table.pairs, create_graph=False).max())

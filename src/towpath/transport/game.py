@@ -1,0 +1,243 @@
+"""The game of f, w and g: one learner that moves each player in turn."""
+
+from collections.abc import Iterator
+from itertools import chain, count
+
+import torch
+from torch import Tensor
+
+from towpath.data.interactions import Interactions
+from towpath.models.scorer import Scorer
+from towpath.rng import Rng
+from towpath.training.batches import Batch, BatchSource
+from towpath.training.checkpoint import nested, under
+from towpath.training.fit import Row
+from towpath.training.losses import logistic_loss
+from towpath.training.optimiser import Optimiser
+from towpath.training.settings import TrainingSettings
+from towpath.transport.domain import Deployment
+from towpath.transport.objective import (
+    dual_step,
+    effective_sample_size,
+    mass,
+    mean_one,
+    transport_gap,
+    weight_payoff,
+    weighted_risk,
+)
+from towpath.transport.pairs import Table
+from towpath.transport.players import make_critic, make_weights
+from towpath.transport.reco import shown
+from towpath.transport.settings import TransportSettings
+from towpath.transport.watch import averaged, observe, refuse_collapse
+
+# Batches between two looks at the game: often enough for a mean over the epoch, too rarely to cost time.
+_LOOK_EVERY = 10
+
+
+class TransportLearner:
+    """Trains f together with a weighting w and a critic g (the paper's equation 6)."""
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        train: Interactions,
+        training: TrainingSettings,
+        settings: TransportSettings,
+        rng: Rng,
+    ) -> None:
+        self.scorer = scorer
+        self._settings, self._training, self._rng = settings, training, rng
+        self._deployment = Deployment(scorer, train, training, settings)
+        self._batches = BatchSource(train, scorer, training, self._deployment.ranking)
+        self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
+        self.weights = make_weights(scorer, train, settings, rng)
+        self._weights_optimiser = Optimiser([self.weights], settings.learning_rate_w)
+        self.critic = make_critic(scorer, train, settings, rng)
+        self.penalty = settings.penalty
+
+    # -- an epoch -------------------------------------------------------------------------------------------
+
+    def epoch(self, number: int) -> Row:
+        """One pass over the positives, every batch a round of the game."""
+        warm = number <= self._settings.warm_epochs
+        if number == self._settings.warm_epochs + 1:
+            self.critic.begin(self.scorer)
+        self._deployment.begin_epoch(number, self._rng)
+        self.scorer.train()
+        inner = self._inner_tables(number)
+        looks, losses = [], torch.zeros(())
+        for step, batch in enumerate(self._batches.epoch(number, self._rng)):
+            self._deployment.tick(step)
+            losses += self._warm_round(batch) if warm else self._round(batch, inner)
+            if step % _LOOK_EVERY == 0 and not warm:
+                looks.append(self._look(batch))
+        return self._close(number, averaged(looks)) | {"loss": float(losses) / len(self._batches)}
+
+    def _close(self, number: int, row: Row) -> Row:
+        if row:
+            refuse_collapse(row, epoch=number, min_ess=self._settings.min_ess)
+        return row | {"penalty": self.penalty}
+
+    def _warm_round(self, batch: Batch) -> Tensor:
+        """A plain step of f."""
+        scores = self.scorer.score(batch.context, batch.items)
+        return self._move_f(batch, logistic_loss(scores, batch.labels).mean())
+
+    def _round(self, batch: Batch, inner: Iterator[Table]) -> Tensor:
+        """One move of f, and those of w and g that belong to it."""
+        scores = self.scorer.score(batch.context, batch.items)
+        table = self._table(batch, scores)
+        if self._settings.schedule == "simultaneous":
+            return self._all_at_once(batch, scores, table)
+        loss = torch.zeros(())
+        moved = {"w": False, "g": False}
+        for player in self._moves():
+            if player == "f":
+                loss = self._move_f(batch, self._risk(scores, batch, table))
+                continue
+            # The first move of w and of g is made on f's own batch, further ones on fresh batches.
+            at = next(inner) if moved[player] and self._settings.fresh else table
+            moved[player] = True
+            self._move_inner(player, at)
+        return loss
+
+    def _all_at_once(self, batch: Batch, scores: Tensor, table: Table) -> Tensor:
+        """Every player moves from where all stood before: Algorithm 1."""
+        risk = self._risk(scores, batch, table)
+        payoff = self._weight_loss(table)
+        masses = self._mass(table, self.weights(table.pairs)).detach()
+        loss = self._move_f(batch, risk)
+        if table.deploys_something:
+            self._weights_optimiser.step(payoff)
+            self.critic.respond(table, masses)
+        return loss
+
+    def _moves(self) -> Iterator[str]:
+        """Who moves, in order, in one round."""
+        settings = self._settings
+        if settings.schedule == "nested":
+            inner = chain.from_iterable([*"g" * settings.steps_g, "w"] for _ in range(settings.steps_w))
+            return chain(inner, "f")
+        times = {"f": 1, "w": settings.steps_w, "g": settings.steps_g}
+        return iter("".join(player * times[player] for player in settings.order))
+
+    def _inner_tables(self, number: int) -> Iterator[Table]:
+        """Fresh batches for further moves of w and g, without end."""
+        for lap in count():
+            for batch in self._batches.epoch(number, self._rng, name=f"inner {lap} "):
+                with torch.no_grad():
+                    scores = self.scorer.score(batch.context, batch.items)
+                yield self._table(batch, scores)
+
+    # -- the moves ------------------------------------------------------------------------------------------
+
+    def _move_f(self, batch: Batch, risk: Tensor) -> Tensor:
+        l2 = self._training.l2
+        loss = risk + l2 * self.scorer.squared_norms(batch.context, batch.items).mean() if l2 else risk
+        self._optimiser.step(loss)
+        return loss.detach()
+
+    def _risk(self, scores: Tensor, batch: Batch, table: Table) -> Tensor:
+        """What f descends: the weighted risk, and the critic's part if being shown has a gradient."""
+        with torch.no_grad():
+            weights = self._level(table, self.weights(table.pairs))
+        risk = weighted_risk(logistic_loss(scores, batch.labels), weights)
+        if self._settings.relaxation == "hard" or not table.deploys_something:
+            return risk
+        return risk + self._relaxed_part(scores, risk, table)
+
+    def _relaxed_part(self, scores: Tensor, risk: Tensor, table: Table) -> Tensor:
+        """-penalty * E_f[g] with a gradient, shortened to its share of the risk's gradient in the scores.
+
+        Unshortened it is of another scale than the risk and drowns it (docs/deviations.md).
+        """
+        settings = self._settings
+        with torch.no_grad():
+            critic = self.critic(table.pairs)
+        margins = scores - (scores.detach() - table.pairs.margins)  # the thresholds carry no gradient
+        soft = shown(margins, settings.relaxation, settings.temperature)
+        part = -self.penalty * (mass(soft, table.scope, settings.measure) * critic).sum()
+        own, others = (torch.autograd.grad(t, scores, retain_graph=True)[0] for t in (part, risk))
+        most = settings.relaxed_share * others.norm()
+        shorten = (most / own.norm().clamp(min=1e-12)).clamp(max=1)
+        return (scores * (own * shorten).detach()).sum()
+
+    def _move_inner(self, player: str, table: Table) -> None:
+        """A move of w or g; none where nothing is shown, since there is then no distance to measure."""
+        if not table.deploys_something:
+            return
+        if player == "w":
+            self._weights_optimiser.step(self._weight_loss(table))
+            return
+        with torch.no_grad():
+            masses = self._mass(table, self.weights(table.pairs))
+        self.critic.respond(table, masses)
+        if self._settings.target_distance is not None:
+            self._move_penalty(table, masses)
+
+    def _weight_loss(self, table: Table) -> Tensor:
+        """What w descends."""
+        with torch.no_grad():
+            critic = self.critic(table.pairs)
+        weights = self.weights(table.pairs)
+        payoff = weight_payoff(self._level(table, weights), table.loss, critic, self.penalty)
+        if not self._settings.ess_penalty:
+            return payoff
+        return payoff + self._settings.ess_penalty * (1 / effective_sample_size(weights, table.scope) - 1)
+
+    def _move_penalty(self, table: Table, masses: Tensor) -> None:
+        """One dual step towards the target distance."""
+        settings = self._settings
+        assert settings.target_distance is not None
+        with torch.no_grad():
+            gap = transport_gap(self.critic(table.pairs), masses, self.critic(table.deployed), table.mass_f)
+        self.penalty = dual_step(self.penalty, float(gap), settings.target_distance, settings.penalty_rate)
+
+    # -- measures -------------------------------------------------------------------------------------------
+
+    def _table(self, batch: Batch, scores: Tensor) -> Table:
+        loss = logistic_loss(scores.detach(), batch.labels)
+        scope = batch.labels == 0 if self._settings.scope == "unlabelled" else torch.ones_like(loss).bool()
+        return self._deployment.table(batch, scores.detach(), loss, scope)
+
+    def _level(self, table: Table, weights: Tensor) -> Tensor:
+        """Weights as they enter the risk."""
+        if self._settings.measure == "literal":
+            return torch.where(table.scope, weights, torch.ones_like(weights))
+        return mean_one(weights, table.scope)
+
+    def _mass(self, table: Table, weights: Tensor) -> Tensor:
+        return mass(weights, table.scope, self._settings.measure)
+
+    def _look(self, batch: Batch) -> Row:
+        """The state of the game on this batch."""
+        with torch.no_grad():
+            table = self._table(batch, self.scorer.score(batch.context, batch.items))
+            weights = self.weights(table.pairs)
+            critic, deployed = self.critic(table.pairs), self.critic(table.deployed)
+            row = observe(table, weights, critic, deployed, self._mass(table, weights))
+        return row | {"lipschitz": self.critic.steepness(table)}
+
+    # -- state ----------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tensor]:
+        """All three players, their optimisers and the penalty."""
+        parts = nested("scorer", self.scorer.state_dict()) | nested("optimiser", self._optimiser.state())
+        parts |= self.beside() | nested("w_optimiser", self._weights_optimiser.state())
+        parts |= nested("g_optimiser", self.critic.optimiser.state())
+        return parts | {"penalty": torch.tensor(self.penalty, dtype=torch.float64)}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go back to a state."""
+        self.scorer.load_state_dict(under("scorer", state))
+        self._optimiser.load_state(under("optimiser", state))
+        self.weights.load_state_dict(under("w", state))
+        self._weights_optimiser.load_state(under("w_optimiser", state))
+        self.critic.load_state_dict(under("g", state))
+        self.critic.optimiser.load_state(under("g_optimiser", state))
+        self.penalty = float(state["penalty"])
+
+    def beside(self) -> dict[str, Tensor]:
+        """What w and g have learned."""
+        return nested("w", self.weights.state_dict()) | nested("g", self.critic.state_dict())

@@ -1,0 +1,106 @@
+"""Ways to keep a critic model Lipschitz."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrizations
+
+from towpath.models.scorer import Context, Scorer
+from towpath.transport.pairs import Pairs, Table
+
+# The usual coefficient of a gradient penalty (Gulrajani et al. 2017).
+_GRADIENT_PENALTY = 10.0
+
+
+class Control:
+    """Keeps a critic from getting steeper than a constant; this one does nothing.
+
+    Without control only the critic's range is bounded: an integral probability metric, no distance.
+    """
+
+    def prepare(self, scorer: Scorer) -> None:
+        """Change the model before training starts."""
+
+    def charge(self, critic: nn.Module, table: Table) -> Tensor:
+        """What the critic pays for steepness, added to what it descends."""
+        return torch.zeros(())
+
+    def project(self, scorer: Scorer) -> None:
+        """Bring the model back within bounds after a step."""
+
+
+class MaxNorm(Control):
+    """Embedding rows no longer than `row_norm`.
+
+    For an inner product of rows with a bias the gradient is then at most sqrt(2 (row_norm^2 + 1)) long.
+    """
+
+    def __init__(self, row_norm: float) -> None:
+        self.row_norm = row_norm
+
+    def project(self, scorer: Scorer) -> None:
+        """Shorten the rows that are too long."""
+        shorten_rows(scorer, self.row_norm)
+
+
+class SpectralNorm(Control):
+    """Embedding rows as in MaxNorm, and every linear layer at most 1-Lipschitz."""
+
+    def __init__(self, row_norm: float) -> None:
+        self.row_norm = row_norm
+
+    def prepare(self, scorer: Scorer) -> None:
+        """Put each linear layer under a spectral norm of one."""
+        for module in list(scorer.modules()):
+            if isinstance(module, nn.Linear):
+                parametrizations.spectral_norm(module)
+
+    def project(self, scorer: Scorer) -> None:
+        """Shorten the rows that are too long."""
+        shorten_rows(scorer, self.row_norm)
+
+
+class GradientPenalty(Control):
+    """A charge for gradients longer than one, with respect to the embeddings that a pair looks up.
+
+    Pairs are discrete, so there is nothing between two of them to interpolate: the charge is taken at the
+    pairs themselves.
+    """
+
+    def charge(self, critic: nn.Module, table: Table) -> Tensor:
+        """10 * mean of max(0, |gradient| - 1)^2."""
+        lengths = gradient_lengths(critic, table.pairs, create_graph=True)
+        return _GRADIENT_PENALTY * (lengths - 1).clamp(min=0).square().mean()
+
+
+def shorten_rows(scorer: Scorer, longest: float) -> None:
+    """Scale every row of every embedding table down to this length if it is longer."""
+    with torch.no_grad():
+        for module in scorer.modules():
+            if isinstance(module, nn.Embedding):
+                module.weight.copy_(module.weight.renorm(2, 0, longest))
+
+
+def gradient_lengths(critic: nn.Module, pairs: Pairs, *, create_graph: bool) -> Tensor:
+    """Length of the critic's gradient with respect to all embeddings that each pair looks up: (b,).
+
+    One pair per row (its last) is probed, so that a user's embedding is not shared between pairs.
+    """
+    looked_up: list[Tensor] = []
+
+    def remember(module: nn.Module, inputs: object, output: Tensor) -> None:
+        looked_up.append(output if output.requires_grad else output.requires_grad_())  # frozen tables
+
+    tables = [m for m in critic.modules() if isinstance(m, nn.Embedding)]
+    hooks = [table.register_forward_hook(remember) for table in tables]
+    try:
+        probe = Pairs(
+            Context(pairs.context.users, pairs.context.histories), pairs.items[:, -1:], pairs.margins[:, -1:]
+        )
+        value = critic(probe)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    gradients = torch.autograd.grad(value.sum(), looked_up, create_graph=create_graph)
+    return (
+        torch.stack([g.reshape(len(g), -1).square().sum(1) for g in gradients]).sum(0).clamp(min=1e-12).sqrt()
+    )

@@ -1,0 +1,40 @@
+"""What lies on the table when a player moves."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from towpath.models.scorer import Context
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """User-item pairs as w and g see them: by who and what they are, or by their margin.
+
+    margins: (b, k) f's score minus the score of the last item that the user would be shown; detached.
+    """
+
+    context: Context
+    items: Tensor  # (b, k)
+    margins: Tensor
+
+
+@dataclass(frozen=True)
+class Table:
+    """One batch with everything the players need to know of each other, none of it carrying gradients.
+
+    loss, labels, scope, shown: (b, k) on `pairs`; mass_f: on `deployed`, the pairs that f shows.
+    """
+
+    pairs: Pairs
+    loss: Tensor
+    labels: Tensor
+    scope: Tensor  # bool: pairs that w reweighs
+    shown: Tensor  # 0/1: pairs that f would show
+    deployed: Pairs
+    mass_f: Tensor
+
+    @property
+    def deploys_something(self) -> bool:
+        """Whether any pair of this batch is shown; without one there is no distance to speak of."""
+        return bool(self.mass_f.sum() > 0)

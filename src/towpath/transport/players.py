@@ -1,0 +1,59 @@
+"""Who plays w and g, by the names in the settings."""
+
+from towpath.data.interactions import Interactions
+from towpath.errors import ConfigError
+from towpath.models.registry import build
+from towpath.models.scorer import Scorer
+from towpath.rng import Rng
+from towpath.transport.critic import MarginCritic, ModelCritic
+from towpath.transport.frozen import FrozenFeatures
+from towpath.transport.lipschitz import Control, GradientPenalty, MaxNorm, SpectralNorm
+from towpath.transport.settings import TransportSettings
+from towpath.transport.weights import MarginWeights, ModelWeights
+
+
+def make_weights(
+    scorer: Scorer, train: Interactions, settings: TransportSettings, rng: Rng
+) -> MarginWeights | ModelWeights:
+    """The weighting that the settings ask for."""
+    if settings.players == "margin":
+        return MarginWeights(settings.floor, settings.ceiling)
+    model = _model(settings.w, "w", scorer, train, rng)
+    return ModelWeights(model, settings.floor, settings.ceiling)
+
+
+def make_critic(
+    scorer: Scorer, train: Interactions, settings: TransportSettings, rng: Rng
+) -> MarginCritic | ModelCritic:
+    """The critic that the settings ask for."""
+    if settings.players == "margin":
+        return MarginCritic()
+    if settings.lipschitz == "frozen":
+        model: Scorer = FrozenFeatures(scorer)
+        model.initialise(train, _stream(rng, "g"))
+    else:
+        model = _model(settings.g, "g", scorer, train, rng)
+    return ModelCritic(model, _control(settings), settings.learning_rate_g, settings.critic_range)
+
+
+def _control(settings: TransportSettings) -> Control:
+    kinds: dict[str, Control] = {
+        "max-norm": MaxNorm(settings.row_norm),
+        "spectral": SpectralNorm(settings.row_norm),
+        "gradient-penalty": GradientPenalty(),
+    }
+    return kinds.get(settings.lipschitz, Control())
+
+
+def _model(name: str, player: str, scorer: Scorer, train: Interactions, rng: Rng) -> Scorer:
+    """A model of its own for this player: the named one with its defaults, or another one like f."""
+    model = build(name, {}, scorer.sizes) if name else type(scorer)(scorer.settings, scorer.sizes)
+    model.initialise(train, _stream(rng, player))
+    if not any(p.requires_grad for p in model.parameters()):
+        raise ConfigError(f"{player} must be a model that can be trained, such as mf, and {name!r} is not.")
+    return model
+
+
+def _stream(rng: Rng, player: str) -> Rng:
+    """A root of randomness of its own, so that players do not start from the same numbers."""
+    return Rng(int(rng.numpy("player", player).integers(2**62)))
