@@ -43,19 +43,11 @@ def demo(options: DemoOptions, output: Output) -> None:
 
 
 def _run(seed: int, output: Output) -> "Demonstration":
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     from towpath.experiments.demo import demonstrate, steps
     from towpath.worlds.latent import LatentWorld
 
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    silent = output.json or output.quiet
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=silent) as bar:
-        task = bar.add_task("", total=steps(), completed=-1)
-        return demonstrate(
-            LatentWorld(), seed, watch=lambda step: bar.update(task, description=step, advance=1)
-        )
+    with output.progress("Demo", steps()) as step:
+        return demonstrate(LatentWorld(), seed, watch=step)
 
 
 def _cells(table: "Table") -> list[list[object]]:

@@ -1,0 +1,161 @@
+"""What the documentation says is run, or at least held against the program."""
+
+import csv
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from towpath.cli import main
+from towpath.cli.app import app
+from towpath.models.registry import MODELS
+from towpath.rng import Rng
+from towpath.training.settings import TrainingSettings
+from towpath.worlds.latent import LatentWorld, make_latent_world
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+NUMBER = re.compile(r"\d+\.?\d*")
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+
+
+def verbs(path=(), command=None):
+    """Every verb of the command line by its words."""
+    command = command or get_command(app)
+    if not hasattr(command, "commands"):
+        return {path: command}
+    return {p: c for name, child in command.commands.items() for p, c in verbs((*path, name), child).items()}
+
+
+def commands_in(page):
+    """Every towpath command of a page, as a list of words."""
+    lines = re.findall(r"^(?:    |\$ )(towpath .+)$", page.read_text(encoding="utf-8"), re.M)
+    # Two blanks and more set off a remark.
+    return [shlex.split(re.split(r"\s{2,}", line)[0], comments=True)[1:] for line in lines]
+
+
+@pytest.fixture
+def in_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_events(path, header):
+    log = make_latent_world(LatentWorld(users=150, items=120, shown_per_user=40), Rng(0)).log
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(header)
+        rows.writerows(zip(log.users + 1, log.items + 1, log.times, strict=True))
+
+
+@every_page
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@every_page
+def test_commands_exist_with_their_options(page):
+    known = verbs()
+    for words in commands_in(page):
+        path = next((tuple(words[:n]) for n in (2, 1) if tuple(words[:n]) in known), None)
+        if path is None:
+            assert words == ["--help"], f"towpath {' '.join(words)}"
+            continue
+        options = {opt for p in known[path].params for opt in (*p.opts, *p.secondary_opts)} | {"--help"}
+        used = [word for word in words if re.match(r"--?[a-z]", word)]
+        assert set(used) <= options, f"towpath {' '.join(words)}"
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_folder")
+def test_readme_example_prints_what_it_says(capsys):
+    (code,), (printed, _) = blocks(ROOT / "README.md", "python"), blocks(ROOT / "README.md", "text")
+    exec(compile(code, "README.md", "exec"), {})
+    real = capsys.readouterr().out
+    # Another machine may round otherwise and stop an epoch sooner: the words must agree, the metrics nearly.
+    assert NUMBER.sub("#", real) == NUMBER.sub("#", printed)
+    told, came = ([float(n) for n in NUMBER.findall(text.splitlines()[1])] for text in (printed, real))
+    assert came == pytest.approx(told, abs=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_folder")
+def test_first_run_works_as_written(capsys):
+    text = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    commands = 0
+    for language, block in re.findall(r"^```(python|console)\n(.*?)^```", text, re.S | re.M):
+        if language == "python":
+            exec(compile(block, "quickstart.md", "exec"), {})
+            continue
+        for line in block.splitlines():
+            assert main(shlex.split(line.removeprefix("$ "))[1:]) == 0, capsys.readouterr().err
+            commands += 1
+    assert commands == 8
+    assert '"fallback": true' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("page", "header"),
+    [
+        ("own-data.md", ["customer", "sku", "bought_at"]),
+        ("cleaning.md", ["user", "item", "time"]),
+        ("train.md", ["user", "item", "time"]),
+        ("evaluate.md", ["user", "item", "time"]),
+        ("compare.md", ["user", "item", "time"]),
+        ("recommend.md", ["user", "item", "time"]),
+        ("worlds.md", ["user", "item", "time"]),
+    ],
+)
+def test_python_on_the_task_pages_runs(page, header, in_folder):
+    import towpath
+
+    write_events(in_folder / "events.csv", header)
+    if page == "recommend.md":
+        split = towpath.split(towpath.read("events.csv"))
+        towpath.save(towpath.fit(split, "ease"), split, "run")
+    found = blocks(ROOT / "docs" / page, "python")
+    assert found
+    for code in found:
+        exec(compile(code, page, "exec"), {})
+
+
+@pytest.fixture
+def generated(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import generated
+
+    yield generated
+    sys.modules.pop("generated")
+
+
+def test_command_reference_has_every_verb_and_option(generated):
+    text = generated.commands_text()
+    for path, command in verbs().items():
+        section = text.split(f"## towpath {' '.join(path)}\n")[1].split("\n## ")[0]
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and parameter.name != "help":
+                assert all(f"`{spelling}`" in section for spelling in parameter.opts)
+
+
+def test_settings_reference_has_every_model_and_every_setting_a_text(generated):
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    kinds = [TrainingSettings, *(model.settings_type for model in MODELS.values())]
+    for kind in kinds:
+        assert f"{kind.__module__}:{kind.__name__}\n" in page
+        assert all(field.description for field in kind.model_fields.values())
+    table = generated.settings_table(TrainingSettings)
+    assert "| `patience` | `5` | ≥ 0 |" in table
