@@ -63,9 +63,11 @@ def test_same_seed_same_floats(name: str) -> None:
     assert all(torch.equal(first[key], second[key]) for key in first)
 
 
-def test_norms_have_the_shape_of_the_scores(name: str) -> None:
+def test_scores_with_norms_are_the_scores(name: str) -> None:
     scorer = filled(name)
-    norms = scorer.squared_norms(context_of(scorer, USERS, SPLIT.train.histories), ITEMS)
+    context = context_of(scorer, USERS, SPLIT.train.histories)
+    with_norms, norms = scorer.score_with_norms(context, ITEMS)
+    torch.testing.assert_close(with_norms, scorer.score(context, ITEMS))
     assert norms.shape == ITEMS.shape
     assert (norms >= 0).all()
 
@@ -109,7 +111,7 @@ def test_factorization_by_hand() -> None:
         mf.bias.fill_(1.0)
     context = context_of(mf, np.array([0]), SPLIT.train.histories)
     assert mf.score(context, torch.tensor([[0, 1]])).tolist() == [[12.75, 3.5]]
-    assert mf.squared_norms(context, torch.tensor([[0, 1]])).tolist() == [[30.0, 6.0]]
+    assert mf.score_with_norms(context, torch.tensor([[0, 1]]))[1].tolist() == [[30.0, 6.0]]
 
 
 def test_large_tables_get_sparse_gradients() -> None:

@@ -5,6 +5,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
+from towpath.kernels.inner_products import inner_products, usable
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
 
@@ -46,17 +47,25 @@ class Factorization(Scorer):
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """Inner products plus biases; one matrix product when everyone is scored on the same items."""
-        user, item = self.users(context.users), self.items(items)  # (b, d + 1), (b or 1, k, d + 1)
-        if len(items) == 1 and len(user) > 1:
-            products = user[:, :-1] @ item[0, :, :-1].T
-        else:
-            products = torch.einsum("bd,bkd->bk", user[:, :-1], item[:, :, :-1])
-        return products + user[:, -1:] + item[:, :, -1] + self.bias
+        if len(items) == len(context.users):
+            return self.score_with_norms(context, items)[0]
+        user, item = self.users(context.users), self.items(items[0])
+        return user[:, :-1] @ item[:, :-1].T + user[:, -1:] + item[None, :, -1] + self.bias
 
-    def squared_norms(self, context: Context, items: Tensor) -> Tensor:
-        """|p_u|^2 + |q_i|^2 of each scored pair."""
-        user, item = self.users(context.users), self.items(items)
-        return user[:, :-1].square().sum(1, keepdim=True) + item[:, :, :-1].square().sum(2)
+    def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores, and |p_u|^2 + |q_i|^2 of each pair."""
+        if self._takes_kernels():
+            scores, norms = inner_products(self.users.weight, self.items.weight, context.users, items)
+            return scores + self.bias, norms
+        user, item = self.users(context.users), self.items(items)  # (b, d + 1), (b, k, d + 1)
+        scores = torch.einsum("bd,bkd->bk", user[:, :-1], item[:, :, :-1]) + user[:, -1:] + item[:, :, -1]
+        norms = user[:, :-1].square().sum(1, keepdim=True) + item[:, :, :-1].square().sum(2)
+        return scores + self.bias, norms
+
+    def _takes_kernels(self) -> bool:
+        """Whether the fused kernels can do it: dense gradients, and nobody listening to the look-ups."""
+        listened_to = self.users._forward_hooks or self.items._forward_hooks
+        return not self.users.sparse and not listened_to and usable(self.users.weight, self.items.weight)
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""

@@ -72,9 +72,13 @@ class Scorer(nn.Module, ABC):
         """The same as `score`."""
         return self.score(context, items)
 
-    def squared_norms(self, context: Context, items: Tensor) -> Tensor:
-        """What an L2 penalty charges each scored pair for, (b, k); nothing unless a model says otherwise."""
-        return torch.zeros(items.shape, device=items.device)
+    def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and what an L2 penalty charges each pair for, (b, k) each, from one look-up.
+
+        The charge is the squared length of the vectors that the pair uses; none unless a model has some.
+        """
+        scores = self.score(context, items)
+        return scores, torch.zeros_like(scores)
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """A vector for each pair in the model's own space, (b, k, p), for critics that measure distances."""

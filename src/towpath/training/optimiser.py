@@ -29,7 +29,7 @@ class Optimiser:
         self._clip_norm = clip_norm
         self._parts: list[torch.optim.Optimizer] = []
         if dense:
-            self._parts.append(torch.optim.Adam(dense, lr=learning_rate))
+            self._parts.append(torch.optim.Adam(dense, lr=learning_rate, fused=True))
         if sparse:
             self._parts.append(torch.optim.SparseAdam(sparse, lr=learning_rate))
 

@@ -49,7 +49,5 @@ class PlainLearner:
         return {}
 
     def _loss(self, batch: Batch) -> Tensor:
-        loss = logistic_loss(self.scorer.score(batch.context, batch.items), batch.labels).mean()
-        if self._settings.l2:
-            loss = loss + self._settings.l2 * self.scorer.squared_norms(batch.context, batch.items).mean()
-        return loss
+        scores, norms = self.scorer.score_with_norms(batch.context, batch.items)
+        return logistic_loss(scores, batch.labels).mean() + self._settings.l2 * norms.mean()

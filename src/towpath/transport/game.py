@@ -81,20 +81,20 @@ class TransportLearner:
 
     def _warm_round(self, batch: Batch) -> Tensor:
         """A plain step of f."""
-        scores = self.scorer.score(batch.context, batch.items)
-        return self._move_f(batch, logistic_loss(scores, batch.labels).mean())
+        scores, norms = self.scorer.score_with_norms(batch.context, batch.items)
+        return self._move_f(logistic_loss(scores, batch.labels).mean(), norms)
 
     def _round(self, batch: Batch, inner: Iterator[Table]) -> Tensor:
         """One move of f, and those of w and g that belong to it."""
-        scores = self.scorer.score(batch.context, batch.items)
+        scores, norms = self.scorer.score_with_norms(batch.context, batch.items)
         table = self._table(batch, scores)
         if self._settings.schedule == "simultaneous":
-            return self._all_at_once(batch, scores, table)
+            return self._all_at_once(scores, norms, table)
         loss = torch.zeros(())
         moved = {"w": False, "g": False}
         for player in self._moves():
             if player == "f":
-                loss = self._move_f(batch, self._risk(scores, batch, table))
+                loss = self._move_f(self._risk(scores, table), norms)
                 continue
             # The first move of w and of g is made on f's own batch, further ones on fresh batches.
             at = next(inner) if moved[player] and self._settings.fresh else table
@@ -102,12 +102,12 @@ class TransportLearner:
             self._move_inner(player, at)
         return loss
 
-    def _all_at_once(self, batch: Batch, scores: Tensor, table: Table) -> Tensor:
+    def _all_at_once(self, scores: Tensor, norms: Tensor, table: Table) -> Tensor:
         """Every player moves from where all stood before: Algorithm 1."""
-        risk = self._risk(scores, batch, table)
+        risk = self._risk(scores, table)
         payoff = self._weight_loss(table)
         masses = self._mass(table, self.weights(table.pairs)).detach()
-        loss = self._move_f(batch, risk)
+        loss = self._move_f(risk, norms)
         if table.deploys_something:
             self._weights_optimiser.step(payoff)
             self.critic.respond(table, masses)
@@ -132,17 +132,16 @@ class TransportLearner:
 
     # -- the moves ------------------------------------------------------------------------------------------
 
-    def _move_f(self, batch: Batch, risk: Tensor) -> Tensor:
-        l2 = self._training.l2
-        loss = risk + l2 * self.scorer.squared_norms(batch.context, batch.items).mean() if l2 else risk
+    def _move_f(self, risk: Tensor, norms: Tensor) -> Tensor:
+        loss = risk + self._training.l2 * norms.mean()
         self._optimiser.step(loss)
         return loss.detach()
 
-    def _risk(self, scores: Tensor, batch: Batch, table: Table) -> Tensor:
+    def _risk(self, scores: Tensor, table: Table) -> Tensor:
         """What f descends: the weighted risk, and the critic's part if being shown has a gradient."""
         with torch.no_grad():
             weights = self._level(table, self.weights(table.pairs))
-        risk = weighted_risk(logistic_loss(scores, batch.labels), weights)
+        risk = weighted_risk(logistic_loss(scores, table.labels), weights)
         if self._settings.relaxation == "hard" or not table.deploys_something:
             return risk
         return risk + self._relaxed_part(scores, risk, table)

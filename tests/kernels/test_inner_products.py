@@ -1,0 +1,48 @@
+import pytest
+import torch
+
+from towpath.kernels.inner_products import inner_products, usable
+
+pytest.importorskip("numba", reason="the compiled kernels need the extra `fast`")
+
+
+def plain(P: torch.Tensor, Q: torch.Tensor, users: torch.Tensor, items: torch.Tensor) -> list[torch.Tensor]:
+    p, q = P[users], Q[items]
+    scores = (p[:, None, :-1] * q[:, :, :-1]).sum(2) + p[:, None, -1] + q[:, :, -1]
+    return [scores, p[:, None, :-1].square().sum(2) + q[:, :, :-1].square().sum(2)]
+
+
+@pytest.fixture(params=[(1, 1), (7, 4), (64, 3)])
+def problem(request: pytest.FixtureRequest) -> tuple[torch.Tensor, ...]:
+    rows, columns = request.param
+    rng = torch.Generator().manual_seed(0)
+    P, Q = torch.randn(9, 6, generator=rng), torch.randn(11, 6, generator=rng)
+    users = torch.randint(9, (rows,), generator=rng)
+    items = torch.randint(11, (rows, columns), generator=rng)
+    return P.requires_grad_(), Q.requires_grad_(), users, items
+
+
+def test_the_kernel_equals_plain_torch_with_gradients(problem: tuple[torch.Tensor, ...]) -> None:
+    P, Q, users, items = problem
+    fused, reference = inner_products(P, Q, users, items), plain(P, Q, users, items)
+    for ours, theirs in zip(fused, reference, strict=True):
+        torch.testing.assert_close(ours, theirs)
+    mixed = [
+        (a * torch.linspace(-1, 2, a.numel()).view(a.shape)).sum() + b.square().sum()
+        for a, b in (fused, reference)
+    ]
+    for ours, theirs in zip(*(torch.autograd.grad(m, [P, Q]) for m in mixed), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_the_kernel_gives_the_same_floats_every_time(problem: tuple[torch.Tensor, ...]) -> None:
+    P, Q, users, items = problem
+    first, again = (
+        torch.autograd.grad(inner_products(P, Q, users, items)[0].square().sum(), P) for _ in range(2)
+    )
+    assert torch.equal(first[0], again[0])
+
+
+def test_only_float32_on_the_cpu_is_taken() -> None:
+    assert usable(torch.zeros(1), torch.zeros(1))
+    assert not usable(torch.zeros(1), torch.zeros(1, dtype=torch.float64))
