@@ -72,7 +72,9 @@ def read_raw(
 def refuse_missing_ids(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
     """Raise for events without a user or an item."""
     for side in ("user", "item"):
-        problem = f"Every event needs a {side} (column {source.column(side)!r})"
+        problem = (
+            f"Every event needs {'an' if side == 'item' else 'a'} {side} (column {source.column(side)!r})"
+        )
         _refuse(connection, source, side, f'"{side}" IS NULL', problem, "Fill them in or remove those rows.")
 
 

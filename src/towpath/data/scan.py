@@ -135,7 +135,11 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, files: Sequence[Path])
 def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> Source:
     if source.layout.kind == "parquet":
         # DuckDB counts lists from one.
-        before = f"{_starts(connection, source)}[file_index + 1] + " if len(source.files) > 1 else ""
+        before = (
+            f"{_starts(connection, source)}[CAST(file_index AS BIGINT) + 1] + "
+            if len(source.files) > 1
+            else ""
+        )
         rows = f"{before}file_row_number AS file_row"
         columns = ", ".join(f"{name(source.column(part))} AS {name(part)}" for part in source.places)
         connection.execute(f"CREATE VIEW source AS SELECT {columns}, {rows} FROM {_scan(source)}")

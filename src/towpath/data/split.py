@@ -141,7 +141,7 @@ def _load_ids(folder: Path, name: str) -> Vocabulary:
 def _load_part(folder: Path, name: str, users: Vocabulary, items: Vocabulary) -> Interactions:
     table = read_table(folder, name)
     # A copy, since what Arrow lends cannot be written to and torch warns of that.
-    columns = {column: np.array(table.column(column)) for column in table.column_names}
+    columns = {column: table.column(column).to_numpy().copy() for column in table.column_names}
     return Interactions(user_ids=users, item_ids=items, **columns)
 
 

@@ -1,0 +1,163 @@
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from towpath.data.catalogue import CATALOGUE
+from towpath.data.fetch import fetch
+from towpath.errors import ConfigError, DataError
+
+CONTENT = bytes(range(256)) * 4000
+SUM = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
+
+
+@dataclass
+class Publisher:
+    """What the local server sends, and what it was asked for."""
+
+    content: bytes = CONTENT
+    ranges: bool = True
+    breaks_after: int | None = None
+    status: int | None = None
+    asked: list[str | None] = field(default_factory=list)
+    address: str = ""
+
+
+@pytest.fixture
+def publisher() -> Iterator[Publisher]:
+    state = Publisher()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the name that http.server calls
+            wanted = self.headers.get("Range")
+            state.asked.append(wanted)
+            start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and state.ranges else 0
+            if state.status or start > len(state.content):
+                self.send_error(state.status or 416)
+                return
+            body = state.content[start:]
+            self.send_response(206 if start else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body if state.breaks_after is None else body[: state.breaks_after])
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name that http.server has
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    state.address = f"http://127.0.0.1:{server.server_port}/ml-1m.zip"
+    yield state
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def name(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> str:
+    entry = replace(CATALOGUE["ml-1m"], address=publisher.address, checksum=SUM)
+    monkeypatch.setitem(CATALOGUE, "ml-1m", entry)
+    return "ml-1m"
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_download_is_checked_and_reported(name: str, tmp_path: Path) -> None:
+    seen: list[tuple[int, int | None]] = []
+    path = fetch(name, tmp_path / "new" / "folder", progress=lambda here, total: seen.append((here, total)))
+    assert path.read_bytes() == CONTENT
+    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert [here for here, _ in seen] == sorted(here for here, _ in seen)
+    assert files(path.parent) == ["ml-1m.zip"]
+
+
+def test_what_is_there_already_is_not_fetched_again(name: str, publisher: Publisher, tmp_path: Path) -> None:
+    fetch(name, tmp_path)
+    fetch(name, tmp_path)
+    assert publisher.asked == [None]
+    (tmp_path / "ml-1m.zip").write_bytes(b"damaged")
+    assert fetch(name, tmp_path).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_an_interrupted_download_goes_on(
+    name: str, publisher: Publisher, tmp_path: Path, ranges: bool
+) -> None:
+    publisher.ranges, publisher.breaks_after = ranges, 300_000
+    with pytest.raises(DataError, match=r"300,000 of 1,024,000 bytes.*run the same command again"):
+        fetch(name, tmp_path)
+    assert files(tmp_path) == ["ml-1m.zip.part"]
+    publisher.breaks_after = None
+    seen: list[int] = []
+    assert fetch(name, tmp_path, progress=lambda here, total: seen.append(here)).read_bytes() == CONTENT
+    assert publisher.asked == [None, "bytes=300000-"]
+    assert (seen[0] > 300_000) == ranges
+    assert files(tmp_path) == ["ml-1m.zip"]
+
+
+def test_a_part_that_is_too_long_is_thrown_away(name: str, publisher: Publisher, tmp_path: Path) -> None:
+    (tmp_path / "ml-1m.zip.part").write_bytes(CONTENT + b"more")
+    assert fetch(name, tmp_path).read_bytes() == CONTENT
+    assert publisher.asked == [f"bytes={len(CONTENT) + 4}-", None]
+
+
+def test_a_wrong_checksum_leaves_nothing_behind(name: str, publisher: Publisher, tmp_path: Path) -> None:
+    publisher.content = CONTENT[:-1] + b"x"
+    with pytest.raises(DataError, match=f"should have the checksum {SUM}"):
+        fetch(name, tmp_path)
+    assert files(tmp_path) == []
+
+
+def test_a_refusal_and_a_dead_address_are_one_sentence(
+    name: str, publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.status = 404
+    with pytest.raises(DataError, match="answered 404"):
+        fetch(name, tmp_path)
+    monkeypatch.setitem(CATALOGUE, name, replace(CATALOGUE[name], address="http://127.0.0.1:1/ml-1m.zip"))
+    with pytest.raises(DataError, match=r"could not be read .* with --from"):
+        fetch(name, tmp_path)
+    assert files(tmp_path) == []
+
+
+def test_a_local_copy_is_taken_and_checked(name: str, publisher: Publisher, tmp_path: Path) -> None:
+    copy = tmp_path / "mine.zip"
+    copy.write_bytes(CONTENT)
+    assert fetch(name, tmp_path / "data", source=copy).read_bytes() == CONTENT
+    assert publisher.asked == []
+    copy.write_bytes(b"another file")
+    with pytest.raises(DataError, match="checksum"):
+        fetch(name, tmp_path / "data", source=copy)
+    # The good copy of before is still there.
+    assert (tmp_path / "data" / "ml-1m.zip").read_bytes() == CONTENT
+    assert files(tmp_path / "data") == ["ml-1m.zip"]
+    with pytest.raises(DataError, match="There is no file"):
+        fetch(name, tmp_path / "data", source=tmp_path / "absent.zip")
+
+
+def test_without_a_published_checksum_the_first_copy_counts(
+    name: str, publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CATALOGUE, name, replace(CATALOGUE[name], checksum=None))
+    fetch(name, tmp_path)
+    assert files(tmp_path) == ["ml-1m.zip", "ml-1m.zip.sha256"]
+    (tmp_path / "ml-1m.zip").unlink()
+    publisher.content = b"something else"
+    with pytest.raises(DataError, match="should have the checksum"):
+        fetch(name, tmp_path)
+
+
+def test_an_unknown_name_gets_the_nearest_suggested(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean 'ml-1m'"):
+        fetch("ml1m", tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_said(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(DataError, match="cannot be stored"):
+        fetch(name, tmp_path / "file" / "data")
