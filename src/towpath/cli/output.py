@@ -26,7 +26,7 @@ class Output:
     def say(self, text: str) -> None:
         """A note on standard error, for people only."""
         if not (self.json or self.quiet):
-            _console(stderr=True).print(text)
+            _console(stderr=True).print(text, soft_wrap=True)
 
     def working(self, text: str) -> AbstractContextManager[object]:
         """A spinner on standard error while something takes its time."""
