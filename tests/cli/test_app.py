@@ -42,11 +42,12 @@ def test_every_verb_has_help_and_json(verb: list[str], towpath) -> None:
     assert "--quiet" in answer.out
 
 
-def test_all_models_are_named_in_the_help(towpath) -> None:
+def test_all_models_and_methods_are_named_in_the_help(towpath) -> None:
+    from towpath.methods.registry import METHODS
     from towpath.models.registry import MODELS
 
     shown = towpath("fit", "--help").out
-    assert [name for name in MODELS if name not in shown] == []
+    assert [name for name in (*MODELS, *METHODS) if name not in shown] == []
 
 
 def test_without_arguments_there_is_help(towpath) -> None:

@@ -22,7 +22,7 @@ class FitOptions:
 
     out: Annotated[Path, typer.Option(metavar="RUN", help="The folder to make.", show_default=False)]
     model: Annotated[str, typer.Option(help="popularity, mf or ease.")] = "mf"
-    method: Annotated[str, typer.Option(help="How it is trained: plain.")] = "plain"
+    method: Annotated[str, typer.Option(help="How it is trained: plain or transport.")] = "plain"
     seed: Annotated[int, typer.Option(min=0, help="The one seed of everything random.")] = 0
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with RUN if it is there: same recipe, same data.")
