@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import duckdb
 
+from towpath.errors import DataError
+
 # Sorting and joining want about this much per thread before they spill to the temporary folder.
 MEGABYTES_PER_THREAD = 150
 LEAST_MEGABYTES = 600
@@ -33,6 +35,11 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
             # The row of the file decides ties in time, so scans must number rows as the file has them.
             connection.execute("SET preserve_insertion_order = true")
             yield connection
+        except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+            raise DataError(
+                f"Reading or splitting needs more room than memory and {tempfile.gettempdir()} have "
+                f"({str(error).splitlines()[0].rstrip('.')}); set TMPDIR to a folder on a larger disk."
+            ) from error
         finally:
             connection.close()
 

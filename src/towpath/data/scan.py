@@ -67,6 +67,8 @@ def file_errors(source: Source) -> Iterator[None]:
     try:
         yield
     except FILE_ERRORS as error:
+        if "No space left" in str(error):  # the spill folder is full; the file may be in order
+            raise
         raise DataError(_sentence(str(error), source)) from error
 
 

@@ -82,7 +82,12 @@ def _swap(partial: Path, folder: Path) -> None:
     old = partial.with_name(partial.name + "-old")
     if folder.exists():
         os.rename(folder, old)
-    os.rename(partial, folder)
+    try:
+        os.rename(partial, folder)
+    except BaseException:
+        if old.exists():
+            os.rename(old, folder)
+        raise
     shutil.rmtree(old, ignore_errors=True)
 
 
