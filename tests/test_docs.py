@@ -11,6 +11,7 @@ from typer.main import get_command
 
 from towpath.cli import main
 from towpath.cli.app import app
+from towpath.methods.registry import METHODS
 from towpath.models.registry import MODELS
 from towpath.rng import Rng
 from towpath.training.settings import TrainingSettings
@@ -151,10 +152,12 @@ def test_command_reference_has_every_verb_and_option(generated):
                 assert all(f"`{spelling}`" in section for spelling in parameter.opts)
 
 
-def test_settings_reference_has_every_model_and_every_setting_a_text(generated):
+def test_settings_reference_has_every_model_and_method_and_every_setting_a_text(generated):
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    kinds = [TrainingSettings, *(model.settings_type for model in MODELS.values())]
+    kinds = [TrainingSettings, *(kind.settings_type for kind in (*MODELS.values(), *METHODS.values()))]
     for kind in kinds:
+        if not kind.model_fields:
+            continue
         assert f"{kind.__module__}:{kind.__name__}\n" in page
         assert all(field.description for field in kind.model_fields.values())
     table = generated.settings_table(TrainingSettings)

@@ -13,7 +13,7 @@ _KINDS = {
     "popularity": "popularity shows everyone what most people clicked",
     "ease": "ease learns from which items are clicked together",
     "mf": "mf (matrix factorisation) gives every user and item a short list of numbers and matches them",
-    "mf with transport": "mf with transport also cares about what it will show itself",
+    "transport": "transport trains the same mf with more care for what it will show itself",
 }
 
 
@@ -30,8 +30,8 @@ def demo_page(demo: Demonstration) -> Page:
             _gap_section(demo),
             _NEXT,
         ),
-        footer=f"Made by towpath demo on a simulated world. What is trained step by step was trained with "
-        f"{SEEDS} seeds. Intervals are over {judged:,} users.",
+        footer="Made by towpath demo on one simulated world; in another the order may be another. What is "
+        f"trained step by step was trained with {SEEDS} seeds. Intervals are over {judged:,} users.",
     )
 
 
