@@ -55,7 +55,7 @@ def test_logistic_loss_is_finite_and_linear_far_out() -> None:
 
 def test_an_epoch_visits_every_positive_once() -> None:
     split = small_split()
-    source = BatchSource(split.train, learner_on(split).scorer, batch_size=50, negatives=2)
+    source = BatchSource(split.train, learner_on(split).scorer, TrainingSettings(batch_size=50, negatives=2))
     seen = [
         (u, i)
         for batch in source.epoch(1, Rng(0))
@@ -66,7 +66,7 @@ def test_an_epoch_visits_every_positive_once() -> None:
 
 def test_batches_put_the_positive_first_and_redraw_negatives() -> None:
     split = small_split()
-    source = BatchSource(split.train, learner_on(split).scorer, batch_size=50, negatives=2)
+    source = BatchSource(split.train, learner_on(split).scorer, TrainingSettings(batch_size=50, negatives=2))
     first, second = (next(iter(source.epoch(number, Rng(0)))) for number in (1, 2))
     assert first.labels[0].tolist() == [1, 0, 0]
     assert not torch.equal(first.items, second.items)

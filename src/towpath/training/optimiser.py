@@ -56,15 +56,22 @@ class Optimiser:
     def load_state(self, flat: dict[str, Tensor]) -> None:
         """Put back what `state` gave."""
         for i, part in enumerate(self._parts):
-            whole = part.state_dict()
             state: dict[int, dict[str, Tensor | int]] = {}
             for name, value in flat.items():
                 owner, key, slot = name.split(".")
                 if int(owner) == i:
-                    # SparseAdam counts its steps in a plain int and compares it as one.
-                    plain = slot == "step" and isinstance(part, torch.optim.SparseAdam)
-                    state.setdefault(int(key), {})[slot] = int(value) if plain else value
-            part.load_state_dict({"state": state, "param_groups": whole["param_groups"]})
+                    parameter = part.param_groups[0]["params"][int(key)]
+                    state.setdefault(int(key), {})[slot] = _slot(part, parameter, slot, value)
+            part.load_state_dict({"state": state, "param_groups": part.state_dict()["param_groups"]})
+
+
+def _slot(part: torch.optim.Optimizer, parameter: Tensor, slot: str, value: Tensor) -> Tensor | int:
+    """A stored moment or step count as the optimiser keeps it."""
+    if slot != "step":
+        # The fused step walks through memory, so a moment must lie in memory as its parameter does.
+        return torch.empty_like(parameter).copy_(value)
+    # SparseAdam counts its steps in a plain int and compares it as one.
+    return int(value) if isinstance(part, torch.optim.SparseAdam) else value
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], longest: float) -> Tensor:

@@ -55,26 +55,35 @@ def take_snapshot(scorer: Scorer, train: Interactions, *, shown: int, depth: int
 
     `shown` is the length of a list (the K of top-K), `depth` >= shown how much of the head is kept.
     """
-    depth = min(depth, train.n_items)
+    # Filled in place: small results kept from every block would pin the memory of the large ones.
+    found = RankingSnapshot(
+        torch.empty(train.n_users, min(depth, train.n_items), dtype=torch.int32),
+        torch.empty(train.n_users, dtype=torch.long),
+        torch.empty(train.n_users),
+    )
     was_training = scorer.training
     scorer.eval()
     with torch.no_grad():
-        users = np.array_split(np.arange(train.n_users), -(-train.n_users // rows_per_block(train.n_items)))
-        parts = [_block(scorer, train, block, shown, depth) for block in users]
+        step = rows_per_block(train.n_items)
+        for start in range(0, train.n_users, step):
+            _fill(found, scorer, train, np.arange(start, min(start + step, train.n_users)), shown)
     scorer.train(was_training)
-    heads, counts, thresholds = zip(*parts, strict=True)
-    return RankingSnapshot(torch.cat(heads), torch.cat(counts), torch.cat(thresholds))
+    return found
 
 
-def _block(
-    scorer: Scorer, train: Interactions, users: NDArray[np.int64], shown: int, depth: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _fill(
+    found: RankingSnapshot, scorer: Scorer, train: Interactions, users: NDArray[np.int64], shown: int
+) -> None:
+    """Rank the catalogue for one block of consecutive users."""
+    block = slice(int(users[0]), int(users[-1]) + 1)
     scores = scorer.score(context_of(scorer, users, train.histories), torch.arange(train.n_items)[None])
     scores = scores.expand(len(users), -1).clone(memory_format=torch.contiguous_format).cpu()
     rows, items = train.histories.pairs_of(users)
     scores[torch.from_numpy(rows), torch.from_numpy(items).long()] = HIDDEN
-    values, columns = scores.topk(depth, dim=1)
+    values, columns = scores.topk(found.head.shape[1], dim=1)
     counts = (values > HIDDEN).sum(1)
     # A user with fewer than `shown` untaken items is shown all of them.
     last = (counts.clamp(max=shown) - 1).clamp(min=0)
-    return columns.to(torch.int32), counts, values.gather(1, last[:, None])[:, 0]
+    found.head[block] = columns.to(torch.int32)
+    found.counts[block] = counts
+    found.thresholds[block] = values.gather(1, last[:, None])[:, 0]

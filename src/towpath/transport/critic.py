@@ -7,9 +7,8 @@ from torch import Tensor, nn
 
 from towpath.models.scorer import Scorer
 from towpath.training.optimiser import Optimiser
-from towpath.transport.frozen import FrozenFeatures
 from towpath.transport.line import LineTransport, transport_on_line
-from towpath.transport.lipschitz import Control, gradient_lengths
+from towpath.transport.lipschitz import Control
 from towpath.transport.objective import transport_gap
 from towpath.transport.pairs import Pairs, Table
 
@@ -80,9 +79,8 @@ class ModelCritic(nn.Module):
         return self.bound * torch.tanh(self.scorer.score(pairs.context, pairs.items) / self.bound)
 
     def begin(self, scorer: Scorer) -> None:
-        """Let a critic on frozen vectors take them from f."""
-        if isinstance(self.scorer, FrozenFeatures):
-            self.scorer.take(scorer)
+        """What the control does when the game begins."""
+        self._control.begin(self.scorer, scorer)
 
     def respond(self, table: Table, mass_w: Tensor) -> None:
         """One ascent step on the gap."""
@@ -91,5 +89,5 @@ class ModelCritic(nn.Module):
         self._control.project(self.scorer)
 
     def steepness(self, table: Table) -> float:
-        """The longest gradient with respect to the embeddings looked up, over the pairs of this batch."""
-        return float(gradient_lengths(self, table.pairs, create_graph=False).max())
+        """As the control measures it."""
+        return self._control.steepness(self, table)

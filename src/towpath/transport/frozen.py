@@ -1,79 +1,66 @@
 """A critic on vectors that stay where they are, so that distance means the same from first to last."""
 
 import copy
-import itertools
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations
 
 from towpath.data.interactions import Interactions
 from towpath.models.scorer import Context, Scorer
 from towpath.rng import Rng
 
-_HIDDEN = 64
+_ANCHORS = 256
 
 
 class FrozenFeatures(Scorer):
-    """A 1-Lipschitz network on the standardised pair vectors of a frozen model.
+    """The lowest of cones that stand on anchor pairs in the space of a frozen model's pair vectors.
 
-    The only critic model whose value can be held against an exact Wasserstein distance: every layer has
-    spectral norm one and the features no longer move.
+        g(z) = min over anchors j of (height_j + |z - z_j|)
+
+    Whatever the heights, g is exactly 1-Lipschitz, and with an anchor on every point it can be the best
+    critic there is. So it is the one critic model whose value can be held against an exact Wasserstein distance.
     """
 
-    mean: Tensor
+    anchor_users: Tensor  # (anchors,)
+    anchor_items: Tensor  # (anchors,)
     scale: Tensor
 
-    def __init__(self, source: Scorer) -> None:
+    def __init__(self, source: Scorer, anchors: int = _ANCHORS) -> None:
         super().__init__(source.settings, source.sizes)
         self.source = copy.deepcopy(source).requires_grad_(False)
-        nobody = Context(torch.zeros(1, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long))
-        width = source.pair_features(nobody, torch.zeros(1, 1, dtype=torch.long)).shape[2]
-        self.register_buffer("mean", torch.zeros(width))
+        self.heights = nn.Parameter(torch.zeros(anchors))
+        self.register_buffer("anchor_users", torch.zeros(anchors, dtype=torch.long))
+        self.register_buffer("anchor_items", torch.zeros(anchors, dtype=torch.long))
         self.register_buffer("scale", torch.ones(()))
-        sizes = [width, _HIDDEN, _HIDDEN, 1]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
 
     def initialise(self, train: Interactions, rng: Rng) -> None:
-        """Draw the network; every layer is then held at spectral norm one."""
-        for n, layer in enumerate(self.layers):
-            assert isinstance(layer, nn.Linear)
-            nn.init.orthogonal_(layer.weight, generator=rng.torch("initialise", "frozen", n))
-            nn.init.zeros_(layer.bias)
-            parametrizations.spectral_norm(layer, n_power_iterations=3)
+        """Choose the anchors: random users, each with an item taken or not, half and half."""
+        generator, count = rng.numpy("initialise", "anchors"), len(self.heights)
+        rows = generator.integers(len(train), size=count)
+        items = train.items[rows]
+        items[::2] = generator.integers(train.n_items, size=len(items[::2]))
+        self.anchor_users.copy_(torch.from_numpy(train.users[rows]))
+        self.anchor_items.copy_(torch.from_numpy(items))
 
     def take(self, source: Scorer) -> None:
-        """Freeze the vectors that `source` has now, and standardise by one scale, which keeps distances."""
+        """Freeze the vectors that `source` has now; one scale for all keeps their proportions."""
         self.source.load_state_dict(source.state_dict())
         with torch.no_grad():
-            some = torch.arange(min(self.sizes.users, 2048))
-            context = Context(some, torch.zeros(len(some), 0, dtype=torch.long))
-            items = torch.arange(len(some))[:, None] % self.sizes.items
-            features = self.features(context, items, raw=True).reshape(-1, len(self.mean))
-            self.mean.copy_(features.mean(0))
-            self.scale.copy_((features - self.mean).square().sum(1).mean().sqrt())
+            places = self._places(self.anchor_users, self.anchor_items[:, None])
+            self.scale.copy_((places - places.mean(0)).square().sum(1).mean().sqrt().clamp(min=1e-6))
 
-    def features(self, context: Context, items: Tensor, *, raw: bool = False) -> Tensor:
-        """Where each pair lies in the frozen space, (b, k, p); root mean square length one unless raw."""
-        vectors = self.source.pair_features(context, items)
-        return vectors if raw else (vectors - self.mean) / self.scale
+    def features(self, context: Context, items: Tensor) -> Tensor:
+        """Where each pair lies, (b, k, p); the anchors lie about one away from their centre."""
+        return self.source.pair_features(context, items) / self.scale
 
     def score(self, context: Context, items: Tensor) -> Tensor:
-        """The network's value of each pair."""
-        hidden = self.features(context, items)
-        for n, layer in enumerate(self.layers):
-            hidden = layer(hidden if n == 0 else group_sort(hidden))
-        return hidden[:, :, 0]
+        """The height of the lowest cone above each pair."""
+        anchors = self._places(self.anchor_users, self.anchor_items[:, None]) / self.scale
+        places = self.features(context, items)
+        distances = torch.cdist(places.reshape(-1, places.shape[2]), anchors)  # (b k, anchors)
+        return (distances + self.heights).amin(1).view(places.shape[:2])
 
-
-def group_sort(values: Tensor) -> Tensor:
-    """Each pair of neighbours in the last dimension in ascending order.
-
-    A 1-Lipschitz nonlinearity that keeps lengths (Anil et al. 2019); with rectifiers a norm-bounded network
-    cannot come near the best critic.
-
-    >>> group_sort(torch.tensor([3.0, 1.0, 2.0, 5.0]))
-    tensor([1., 3., 2., 5.])
-    """
-    pairs = values.reshape(*values.shape[:-1], -1, 2)
-    return torch.cat([pairs.amin(-1, keepdim=True), pairs.amax(-1, keepdim=True)], dim=-1).flatten(-2)
+    def _places(self, users: Tensor, items: Tensor) -> Tensor:
+        """The source's vectors of pairs, unscaled: (n, p)."""
+        nothing_before = torch.zeros(len(users), 0, dtype=torch.long, device=users.device)
+        return self.source.pair_features(Context(users, nothing_before), items)[:, 0]

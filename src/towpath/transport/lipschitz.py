@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
 from towpath.models.scorer import Context, Scorer
+from towpath.transport.frozen import FrozenFeatures
 from towpath.transport.pairs import Pairs, Table
 
 # The usual coefficient of a gradient penalty (Gulrajani et al. 2017).
@@ -20,12 +21,32 @@ class Control:
     def prepare(self, scorer: Scorer) -> None:
         """Change the model before training starts."""
 
+    def begin(self, scorer: Scorer, f: Scorer) -> None:
+        """Called once when the game begins, with f as its warm start left it."""
+
     def charge(self, critic: nn.Module, table: Table) -> Tensor:
         """What the critic pays for steepness, added to what it descends."""
         return torch.zeros(())
 
     def project(self, scorer: Scorer) -> None:
         """Bring the model back within bounds after a step."""
+
+    def steepness(self, critic: nn.Module, table: Table) -> float:
+        """The longest gradient with respect to the embeddings looked up, over the pairs of this batch."""
+        return float(gradient_lengths(critic, table.pairs, create_graph=False).max())
+
+
+class Anchored(Control):
+    """For cones on frozen vectors, which are 1-Lipschitz by construction."""
+
+    def begin(self, scorer: Scorer, f: Scorer) -> None:
+        """Let the critic take its vectors from f."""
+        assert isinstance(scorer, FrozenFeatures)
+        scorer.take(f)
+
+    def steepness(self, critic: nn.Module, table: Table) -> float:
+        """One, whatever the heights."""
+        return 1.0
 
 
 class MaxNorm(Control):
@@ -88,7 +109,7 @@ def gradient_lengths(critic: nn.Module, pairs: Pairs, *, create_graph: bool) -> 
     looked_up: list[Tensor] = []
 
     def remember(module: nn.Module, inputs: object, output: Tensor) -> None:
-        looked_up.append(output if output.requires_grad else output.requires_grad_())  # frozen tables
+        looked_up.append(output)
 
     tables = [m for m in critic.modules() if isinstance(m, nn.Embedding)]
     hooks = [table.register_forward_hook(remember) for table in tables]

@@ -87,7 +87,7 @@ class TransportSettings(Settings):
     lipschitz: Lipschitz = Field(
         "max-norm",
         description="How a critic model is kept Lipschitz: rows of its tables no longer than row_norm "
-        "(`max-norm`), also its layers by `spectral` norm, a `gradient-penalty`, an MLP on the `frozen` "
+        "(`max-norm`), also its layers by `spectral` norm, a `gradient-penalty`, cones on the `frozen` "
         "vectors that f has after the warm start, or not at all (`none`: only its range is bounded).",
     )
     row_norm: float = Field(2.0, gt=0, description="Longest row of a critic's embedding tables.")

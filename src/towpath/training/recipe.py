@@ -1,1 +1,0 @@
-from towpath.methods.recipe import Recipe, Resolved  # noqa

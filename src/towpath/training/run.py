@@ -1,1 +1,0 @@
-from towpath.methods.run import fit  # noqa
