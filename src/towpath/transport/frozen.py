@@ -18,7 +18,7 @@ class FrozenFeatures(Scorer):
         g(z) = min over anchors j of (height_j + |z - z_j|)
 
     Whatever the heights, g is exactly 1-Lipschitz, and with an anchor on every point it can be the best
-    critic there is. So it is the one critic model whose value can be held against an exact Wasserstein distance.
+    critic there is: the one critic model whose value can be held against an exact Wasserstein distance.
     """
 
     anchor_users: Tensor  # (anchors,)
