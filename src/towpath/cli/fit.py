@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from towpath.cli.epochs import EpochLines
 from towpath.cli.options import Data, Preparation, Training, parse_settings
 from towpath.cli.output import Interrupted, Listing, Output
 from towpath.cli.prepare import read_data, record_of, split_data, use_threads
+from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath.methods.recipe import Recipe
@@ -21,8 +23,16 @@ class FitOptions:
     """What to fit, and where to put it."""
 
     out: Annotated[Path, typer.Option(metavar="RUN", help="The folder to make.", show_default=False)]
-    model: Annotated[str, typer.Option(help="popularity, mf or ease.")] = "mf"
+    model: Annotated[
+        str, typer.Option("--model", "--f", help="popularity, mf or ease; the f of a transport game.")
+    ] = "mf"
     method: Annotated[str, typer.Option(help="How it is trained: plain or transport.")] = "plain"
+    w: Annotated[
+        str | None, typer.Option("--w", metavar="MODEL", help="Transport: the model that weighs pairs.")
+    ] = None
+    g: Annotated[
+        str | None, typer.Option("--g", metavar="MODEL", help="Transport: the model that is the critic.")
+    ] = None
     seed: Annotated[int, typer.Option(min=0, help="The one seed of everything random.")] = 0
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with RUN if it is there: same recipe, same data.")
@@ -35,7 +45,8 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
     from towpath.methods.recipe import Recipe
     from towpath.serving.run import open_run, refuse_existing
 
-    recipe = Recipe(options.model, options.method, parse_settings(training.set), options.seed)
+    settings = _with_players(parse_settings(training.set), options)
+    recipe = Recipe(options.model, options.method, settings, options.seed)
     recipe.resolve()  # a wrong setting is said before the data are read, which may take long
     refuse_existing(options.out, resume=options.resume)
     try:
@@ -48,6 +59,31 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
     except KeyboardInterrupt:
         raise Interrupted(_how_to_go_on(options.out)) from None
     _show(run, output)
+
+
+def _with_players(settings: dict[str, Any], options: FitOptions) -> dict[str, Any]:
+    """The settings, with those that --w and --g stand for; values are whatever --set gave."""
+    from towpath.models.registry import refuse_untrainable
+
+    named = {player: name for player in "wg" if (name := getattr(options, player)) is not None}
+    if not named:
+        return settings
+    player = next(iter(named))
+    if options.method != "transport":
+        raise ConfigError(
+            f"--{player} names a player of the transport game, and the method is {options.method!r}; "
+            "add --method transport, or leave it out."
+        )
+    asked = {"players": "models", **named}
+    for key, value in asked.items():
+        if settings.get(key, value) != value:
+            raise ConfigError(
+                f"--{player} means {key}={value}, and --set {key}={settings[key]} says otherwise; "
+                "leave one of them out."
+            )
+    for player, name in named.items():
+        refuse_untrainable(name, f"--{player}")
+    return settings | asked
 
 
 def _plan(data: str, recipe: "Recipe", prepare: Preparation, output: Output) -> "Plan":
@@ -68,15 +104,13 @@ def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":
     if done:
         output.say(f"Going on after epoch {done}.")
     with output.working(f"Fitting {plan.recipe.model} by {plan.recipe.method}"):
-        return run.train(plan, watch=lambda row: output.say(_epoch_line(row)))
+        lines = EpochLines()
 
+        def watch(row: "Row") -> None:
+            for line in lines(row):
+                output.say(line)
 
-def _epoch_line(row: "Row") -> str:
-    """One epoch's numbers in one line: whatever the method watches, then the time it took."""
-    numbers = {name: value for name, value in row.items() if name != "epoch" and "seconds" not in name}
-    shown = "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in numbers.items())
-    seconds = row.get("seconds", 0.0) + row.get("validation_seconds", 0.0)
-    return f"epoch {int(row['epoch']):>3}  {shown}  {seconds:.1f} s"
+        return run.train(plan, watch=watch)
 
 
 def _how_to_go_on(folder: Path) -> str:
@@ -98,6 +132,7 @@ def _show(run: "Run", output: Output) -> None:
         **{key: about[key] for key in ("best_epoch", "stopped_because", "metrics")},
         "fingerprint": about["data"]["fingerprint"],
     }
-    facts = {**result, **result["metrics"]}
+    # Of what the method watched people have seen the lines; what it comes to is validation.
+    facts = {**result, **{k: v for k, v in result["metrics"].items() if k.startswith("validation")}}
     rows = [(name, value) for name, value in facts.items() if not isinstance(value, dict)]
     output.show(result, Listing(f"{result['model']} by {result['method']}", ("", ""), rows))

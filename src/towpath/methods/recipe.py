@@ -6,7 +6,7 @@ from typing import Any
 
 from towpath.errors import unknown_name
 from towpath.methods.registry import method_named
-from towpath.models.registry import model_type, parse_settings
+from towpath.models.registry import model_type, parse_settings, refuse_untrainable
 from towpath.models.scorer import Settings
 from towpath.training.settings import TrainingSettings
 
@@ -35,6 +35,8 @@ class Recipe:
     def resolve(self) -> Resolved:
         """Every setting as it will be used; an unknown key or a value that cannot be is a ConfigError."""
         kinds = self._kinds()
+        if self.method != "plain":
+            refuse_untrainable(self.model, f"The method {self.method!r}")
         shares: list[dict[str, Any]] = [{} for _ in kinds]
         for key, value in self.settings.items():
             owner = next((i for i, kind in enumerate(kinds) if key in kind.model_fields), None)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from towpath.data.split import Split
-from towpath.errors import ConfigError
 from towpath.evaluation.evaluate import Validator
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import Task, method_named
@@ -33,19 +32,10 @@ def fit(
     scorer = model_type(recipe.model)(resolved.model, sizes)
     scorer.initialise(split.train, rng)
     if not any(p.requires_grad for p in scorer.parameters()):
-        return _closed_form(scorer, recipe)
+        return Fit(scorer, (), 0, "the model has a closed form; there is nothing to train")
     task = Task(scorer, split.train, resolved.training, rng)
     learner = method_named(recipe.method).learner(task, resolved.method)
     return train(learner, _validation(split), resolved.training, checkpoint=checkpoint, watch=watch)
-
-
-def _closed_form(scorer: Scorer, recipe: Recipe) -> Fit:
-    if recipe.method != "plain":
-        raise ConfigError(
-            f"{recipe.model} has a closed form and nothing to train, so the method {recipe.method!r} cannot "
-            "be applied to it; use method 'plain', or a model such as mf."
-        )
-    return Fit(scorer, (), 0, "the model has a closed form; there is nothing to train")
 
 
 def _validation(split: Split) -> Callable[[Scorer], Row]:

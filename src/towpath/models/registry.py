@@ -33,6 +33,14 @@ def build(name: str, settings: Mapping[str, Any], sizes: Sizes) -> Scorer:
     return kind(parse_settings(kind.settings_type, settings), sizes)
 
 
+def refuse_untrainable(name: str, what: str) -> None:
+    """Nothing, unless the model of this name has no parameters to train; `what` is what asks for it."""
+    if not any(p.requires_grad for p in build(name, {}, Sizes(2, 2)).parameters()):
+        raise ConfigError(
+            f"{what} needs a model with parameters to train, such as mf, and {name} has a closed form."
+        )
+
+
 def parse_settings(kind: type[S], values: Mapping[str, Any]) -> S:
     """Settings from values or their text, each checked; the first thing wrong is said in one sentence."""
     for key in values:
