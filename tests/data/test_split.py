@@ -19,6 +19,7 @@ from towpath.data.split import (
 )
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError, ConfigError, DataError
+from towpath.files import Form
 from towpath.rng import Rng
 
 
@@ -215,10 +216,10 @@ def test_every_changed_byte_and_every_cut_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_split_of_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("towpath.data.split.STORED_AS", {"kind": "split", "format": 99})
+    monkeypatch.setattr("towpath.data.split.STORED_AS", Form("split", 99))
     save_split(split_leave_last_two(small_interactions()), tmp_path / "split")
     monkeypatch.undo()
-    with pytest.raises(ArtifactError, match="format 1 but has 99"):
+    with pytest.raises(ArtifactError, match="format 99, and this towpath reads format 1"):
         load_split(tmp_path / "split")
 
 

@@ -9,8 +9,8 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 
 from towpath.data.catalogue import NamedSet, named_set
-from towpath.data.stored import file_digest
 from towpath.errors import DataError
+from towpath.files import file_digest, write_text
 
 # Told how many bytes are here, of how many (None where the publisher does not say).
 Progress = Callable[[int, int | None], None]
@@ -114,9 +114,7 @@ def _check(entry: NamedSet, copy: Path, target: Path) -> None:
             "has another one, so it was removed; it is damaged or another version: fetch it again."
         )
     if entry.checksum is None and not _record(target).exists():
-        partial = _record(target).with_suffix(".tmp")
-        partial.write_text(f"{file_digest(copy)}  {entry.file_name}\n")
-        os.replace(partial, _record(target))
+        write_text(_record(target), f"{file_digest(copy)}  {entry.file_name}\n")
 
 
 def _matches(entry: NamedSet, copy: Path, target: Path) -> bool:

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from towpath.data import sql
 from towpath.data.engine import engine
 from towpath.data.interactions import COLUMNS, MISSING_TIME, Interactions
-from towpath.data.stored import read_manifest, read_table, write_tables
+from towpath.data.parquet import read_ids, read_table, write_ids, write_table
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError, ConfigError, DataError
+from towpath.files import Form, new_folder, read_manifest, write_manifest
 
 if TYPE_CHECKING:  # reading and splitting need no torch, which the generators bring along
     from towpath.rng import Rng
 
 Part = Literal["validation", "test"]
 PARTS = ("train", "validation", "test")
-# What a saved split says it is; the number grows when the form of the folder changes.
-STORED_AS = {"kind": "split", "format": 1}
+STORED_AS = Form("split", 1)
 # Hashed piece by piece, so that a fingerprint needs no copy of the table.
 CHUNK_ROWS = 1 << 20
 
@@ -113,33 +113,30 @@ def split_at_random(
 
 def save_split(split: Split, folder: Path) -> None:
     """The split as a folder of Parquet files with a manifest, written as a whole or not at all."""
-    tables = {"users": split.train.user_ids, "items": split.train.item_ids}
-    stored = {name: pa.table({"id": ids.values}) for name, ids in tables.items()}
-    for name in PARTS:
-        columns = {column: getattr(getattr(split, name), column) for column in COLUMNS}
-        stored[name] = pa.table({c: values for c, values in columns.items() if values is not None})
-    write_tables(
-        folder, stored, {**STORED_AS, "description": split.description, "fingerprint": split.fingerprint}
-    )
+    about = {"description": split.description, "fingerprint": split.fingerprint}
+    with new_folder(folder) as partial:
+        write_ids(split.train.user_ids, partial / "users.parquet")
+        write_ids(split.train.item_ids, partial / "items.parquet")
+        for name in PARTS:
+            columns = {column: getattr(getattr(split, name), column) for column in COLUMNS}
+            present = {column: values for column, values in columns.items() if values is not None}
+            write_table(pa.table(present), partial / f"{name}.parquet")
+        write_manifest(partial, STORED_AS, about, sorted(path.name for path in partial.iterdir()))
 
 
 def load_split(folder: Path) -> Split:
     """The split in this folder, once every byte of it has been checked."""
     manifest = read_manifest(folder, STORED_AS)
-    users, items = (_load_ids(folder, name) for name in ("users", "items"))
-    train, validation, test = (_load_part(folder, name, users, items) for name in PARTS)
+    users, items = read_ids(folder / "users.parquet"), read_ids(folder / "items.parquet")
+    train, validation, test = (_load_part(folder / f"{name}.parquet", users, items) for name in PARTS)
     split = Split(train, validation, test, str(manifest.get("description")))
     if split.fingerprint != manifest.get("fingerprint"):
         raise ArtifactError(f"{folder} does not have the fingerprint that its manifest says; make it again.")
     return split
 
 
-def _load_ids(folder: Path, name: str) -> Vocabulary:
-    return Vocabulary(read_table(folder, name).column("id").combine_chunks())
-
-
-def _load_part(folder: Path, name: str, users: Vocabulary, items: Vocabulary) -> Interactions:
-    table = read_table(folder, name)
+def _load_part(path: Path, users: Vocabulary, items: Vocabulary) -> Interactions:
+    table = read_table(path)
     # A copy, since what Arrow lends cannot be written to and torch warns of that.
     columns = {column: table.column(column).to_numpy().copy() for column in table.column_names}
     return Interactions(user_ids=users, item_ids=items, **columns)

@@ -1,0 +1,139 @@
+"""Files and folders are wholly there or not at all, and a folder that is not as it was written says so."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from towpath.errors import ArtifactError, ConfigError
+from towpath.files import (
+    MANIFEST,
+    Form,
+    new_file,
+    new_folder,
+    read_manifest,
+    refuse_unwritable,
+    write_manifest,
+    write_text,
+)
+
+THING = Form("thing", 1)
+
+
+def everything(folder: Path) -> dict[str, str]:
+    return {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file()}
+
+
+def fill(folder: Path, text: str, error: BaseException | None = None) -> None:
+    with new_folder(folder) as partial:
+        (partial / "a").write_text(text)
+        if error is not None:
+            raise error
+
+
+def test_a_new_folder_appears_with_all_its_files(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "deep" / "new") as partial:
+        (partial / "a").write_text("1")
+        assert not (tmp_path / "deep" / "new").exists()
+    assert everything(tmp_path) == {"deep/new/a": "1"}
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    fill(tmp_path / "kept", "old")
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "kept", "new", KeyboardInterrupt())
+    assert everything(tmp_path) == {"kept/a": "old"}
+
+
+def test_a_disk_that_fails_is_one_sentence(tmp_path: Path) -> None:
+    fill(tmp_path / "kept", "old")
+    with pytest.raises(ArtifactError, match=r"kept cannot be written: No space left; free some space"):
+        fill(tmp_path / "kept", "new", OSError(28, "No space left"))
+    with (
+        pytest.raises(ArtifactError, match=r"file cannot be written: broken; try later\."),
+        new_file(tmp_path / "file", advice="try later"),
+    ):
+        raise OSError("broken")
+    assert everything(tmp_path) == {"kept/a": "old"}
+
+
+def test_an_older_folder_and_a_killed_writers_rest_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / ".kept.partial").mkdir()
+    (tmp_path / ".kept.partial" / "rest").write_text("half")
+    for text in ("old", "new"):
+        fill(tmp_path / "kept", text)
+    assert everything(tmp_path) == {"kept/a": "new"}
+
+
+def test_a_writer_killed_between_its_two_renames_loses_nothing(tmp_path: Path) -> None:
+    fill(tmp_path / "kept", "old")
+    os.rename(tmp_path / "kept", tmp_path / ".kept.old")
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "kept", "new", KeyboardInterrupt())
+    assert everything(tmp_path) == {"kept/a": "old"}
+
+
+def test_a_text_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    write_text(tmp_path / "a", "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_text(tmp_path / "a", "\ud800")
+    assert everything(tmp_path) == {"a": "old"}
+
+
+def test_a_place_is_refused_before_the_work_begins(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ConfigError, match=r"file is not a directory; choose another --out"):
+        refuse_unwritable(tmp_path / "file" / "deep" / "index.html")
+    refuse_unwritable(tmp_path / "new" / "deep" / "index.html")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_locked_folder_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(ConfigError, match="you may not write to"):
+        refuse_unwritable(tmp_path / "index.html")
+
+
+@pytest.fixture
+def thing(tmp_path: Path) -> Path:
+    (tmp_path / "a").write_text("content")
+    write_manifest(tmp_path, THING, {"note": "ä"}, ["a"])
+    return tmp_path
+
+
+def test_a_manifest_comes_back(thing: Path) -> None:
+    manifest = read_manifest(thing, THING)
+    assert (manifest["kind"], manifest["format"], manifest["note"]) == ("thing", 1, "ä")
+
+
+@pytest.mark.parametrize("name", ["a", MANIFEST])
+def test_every_changed_byte_is_noticed(name: str, thing: Path) -> None:
+    whole = (thing / name).read_bytes()
+    for place in range(len(whole)):
+        (thing / name).write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ArtifactError):
+            read_manifest(thing, THING)
+
+
+def test_values_changed_with_care_are_noticed(thing: Path) -> None:
+    changed = json.loads((thing / MANIFEST).read_text()) | {"note": "b"}
+    (thing / MANIFEST).write_text(json.dumps(changed, indent=2, ensure_ascii=False) + "\n")
+    with pytest.raises(ArtifactError, match="does not match its own checksum"):
+        read_manifest(thing, THING)
+
+
+def test_folders_that_are_something_else(thing: Path, tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="should be a saved split but is a saved thing"):
+        read_manifest(thing, Form("split", 1))
+    with pytest.raises(ArtifactError, match="has format 1, and this towpath reads format 2"):
+        read_manifest(thing, Form("thing", 2))
+    with pytest.raises(ArtifactError, match=r"There is no saved thing at .*: there is no such folder"):
+        read_manifest(tmp_path / "nowhere", THING)
+    (thing / MANIFEST).write_text("[]")
+    with pytest.raises(ArtifactError, match="is not a JSON object"):
+        read_manifest(thing, THING)
+    (thing / MANIFEST).unlink()
+    with pytest.raises(ArtifactError, match=r"it has no manifest\.json"):
+        read_manifest(thing, THING)
