@@ -1,6 +1,7 @@
 """An artifact comes back as it went in, or not at all."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from uuid import UUID
@@ -18,7 +19,15 @@ from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
-from towpath.serving.artifact import FILES, Artifact, artifact_of, load_artifact, past_of, save_artifact
+from towpath.serving.artifact import (
+    FILES,
+    PLAYERS,
+    Artifact,
+    artifact_of,
+    load_artifact,
+    past_of,
+    save_artifact,
+)
 from towpath.serving.manifest import read_manifest, write_manifest
 
 
@@ -50,6 +59,41 @@ def test_every_model_comes_back_with_the_same_floats(model: str, tmp_path: Path)
     assert np.array_equal(loaded.past.trained, stored.past.trained)
     assert np.array_equal(loaded.past.item_counts, stored.past.item_counts)
     assert {key: loaded.about[key] for key in stored.about} == stored.about
+
+
+@pytest.fixture(scope="module", params=["margin", "models"])
+def game(request: pytest.FixtureRequest) -> Artifact:
+    split = small_split()
+    quick = {"epochs": 3, "embedding_dim": 4, "batch_size": 64, "shown": 5, "players": request.param}
+    return artifact_of(fit(split, Recipe("mf", "transport", quick)), split)
+
+
+def test_players_come_back_beside_the_scorer_and_change_nothing_about_it(
+    game: Artifact, tmp_path: Path
+) -> None:
+    save_artifact(game, tmp_path / "a")
+    loaded = load_artifact(tmp_path / "a")
+    assert "w.line" in loaded.beside or {"w.scorer", "g.scorer"} <= {
+        name.rsplit(".", 2)[0] for name in loaded.beside
+    }
+    assert loaded.beside.keys() == game.beside.keys()
+    assert all(torch.equal(loaded.beside[name], tensor) for name, tensor in game.beside.items())
+    save_artifact(replace(game, beside={}), tmp_path / "f alone")
+    assert not (tmp_path / "f alone" / PLAYERS).exists()
+    assert load_artifact(tmp_path / "f alone").beside == {}
+    one, other = (tmp_path / name / "model.safetensors" for name in ("a", "f alone"))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_changed_players_are_refused(game: Artifact, tmp_path: Path) -> None:
+    save_artifact(game, tmp_path / "a")
+    whole = (tmp_path / "a" / PLAYERS).read_bytes()
+    (tmp_path / "a" / PLAYERS).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(ArtifactError, match=r"players\.safetensors does not match its checksum"):
+        load_artifact(tmp_path / "a")
+    (tmp_path / "a" / PLAYERS).unlink()
+    with pytest.raises(ArtifactError, match=r"players\.safetensors is missing"):
+        load_artifact(tmp_path / "a")
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ model.safetensors     the scorer's parameters and buffers
 history.safetensors   each user's items (packed), who was trained on, and how often each item occurred
 users.parquet         the users' own ids, in the order of their codes
 items.parquet         the items' own ids, in the order of their codes
+players.safetensors   what others than the scorer learned, where a method has them; never scored with
 manifest.json         what it is, and a checksum of every file
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from towpath.serving.manifest import Manifest, read_manifest, write_manifest
 from towpath.training.fit import Fit
 
 FILES = ("model.safetensors", "history.safetensors", "users.parquet", "items.parquet")
+PLAYERS = "players.safetensors"
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Artifact:
     item_ids: Vocabulary
     past: Past
     about: dict[str, Any]  # recipe, data fingerprint, metrics, why training stopped: anything JSON can hold
+    beside: Mapping[str, Tensor] = field(default_factory=dict)  # what w and g learned: for analysis alone
 
 
 def artifact_of(fit: Fit, split: Split, **origin: Any) -> Artifact:
@@ -65,7 +69,8 @@ def artifact_of(fit: Fit, split: Split, **origin: Any) -> Artifact:
         "best_epoch": fit.best_epoch,
         "stopped_because": fit.stopped_because,
     }
-    return Artifact(fit.scorer, split.train.user_ids, split.train.item_ids, past_of(split), about)
+    ids = split.train.user_ids, split.train.item_ids
+    return Artifact(fit.scorer, *ids, past_of(split), about, fit.beside)
 
 
 def past_of(split: Split) -> Past:
@@ -94,7 +99,9 @@ def save_artifact(artifact: Artifact, folder: Path) -> None:
         _write_tensors(_tensors_of(artifact.past), partial / FILES[1])
         _write_ids(artifact.user_ids, partial / FILES[2])
         _write_ids(artifact.item_ids, partial / FILES[3])
-        write_manifest(partial, contents, FILES)
+        if artifact.beside:
+            _write_tensors(artifact.beside, partial / PLAYERS)
+        write_manifest(partial, contents, [*FILES, PLAYERS] if artifact.beside else FILES)
 
 
 def load_artifact(folder: Path) -> Artifact:
@@ -107,6 +114,7 @@ def load_artifact(folder: Path) -> Artifact:
             item_ids=_read_ids(folder / FILES[3]),
             past=_read_past(folder / FILES[1]),
             about={key: manifest[key] for key in manifest if key not in ("files", "checksum")},
+            beside=load_file(folder / PLAYERS) if PLAYERS in manifest["files"] else {},
         )
     except (KeyError, RuntimeError, SafetensorError, ValidationError, pa.ArrowException) as error:
         # Checksums held, so the files are as written: another version of a model wrote them.
@@ -143,7 +151,7 @@ def _read_past(path: Path) -> Past:
     return Past(Histories(arrays["starts"], arrays["items"]), arrays["trained"], arrays["item_counts"])
 
 
-def _write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     try:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
     except SafetensorError as error:  # the only way the library reports a full or read-only disk

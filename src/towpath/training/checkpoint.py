@@ -20,19 +20,21 @@ _FORMAT = "1"
 class Progress:
     """How far a run has come: everything that the epochs to come depend on.
 
-    Generators are derived from the epoch number (rng.py), so none of their state needs keeping.
+    `best` and `beside` are the scorer and the other players of the best epoch. Generators are derived from
+    the epoch number (rng.py), so none of their state needs keeping.
     """
 
     history: tuple[Row, ...]
     best_epoch: int
     learner: dict[str, Tensor]
     best: dict[str, Tensor]
+    beside: dict[str, Tensor]
 
 
 def save_checkpoint(path: Path, progress: Progress) -> None:
     """Write beside the old checkpoint, then replace it in one move."""
-    tensors = {f"learner/{k}": v.contiguous() for k, v in progress.learner.items()}
-    tensors |= {f"best/{k}": v.contiguous() for k, v in progress.best.items()}
+    parts = {"learner": progress.learner, "best": progress.best, "beside": progress.beside}
+    tensors = {f"{part}/{k}": v.contiguous() for part, state in parts.items() for k, v in state.items()}
     notes = {
         "format": _FORMAT,
         "history": json.dumps(progress.history),
@@ -67,12 +69,12 @@ def load_checkpoint(path: Path) -> Progress:
             f"The checkpoint {path} has format {notes.get('format')!r}, this version reads {_FORMAT!r}; "
             "delete it to start over."
         )
-    parts: dict[str, dict[str, Tensor]] = {"learner": {}, "best": {}}
+    parts: dict[str, dict[str, Tensor]] = {"learner": {}, "best": {}, "beside": {}}
     for key, tensor in tensors.items():
         part, name = key.split("/", 1)
         parts[part][name] = tensor
     history = tuple(json.loads(notes["history"]))
-    return Progress(history, int(notes["best_epoch"]), parts["learner"], parts["best"])
+    return Progress(history, int(notes["best_epoch"]), **parts)
 
 
 def nested(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:

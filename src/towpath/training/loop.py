@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -46,7 +47,7 @@ def train(
     checkpoint: Path | None = None,
     watch: Callable[[Row], None] | None = None,
 ) -> Fit:
-    """The fit after early stopping, with the best epoch's parameters.
+    """The fit after early stopping, with the best epoch's parameters of all players.
 
     With a checkpoint path, the state is kept there after every epoch, and a run that finds one goes on
     from it to the same floats that it would have reached undisturbed.
@@ -66,7 +67,7 @@ def train(
         if watch is not None:
             watch(row)
     learner.scorer.load_state_dict(progress.best)
-    return Fit(learner.scorer, progress.history, progress.best_epoch, reason, learner.beside())
+    return Fit(learner.scorer, progress.history, progress.best_epoch, reason, progress.beside)
 
 
 def _start(learner: Learner, checkpoint: Path | None) -> Progress:
@@ -74,15 +75,21 @@ def _start(learner: Learner, checkpoint: Path | None) -> Progress:
         progress = load_checkpoint(checkpoint)
         learner.load_state(progress.learner)
         return progress
-    return Progress((), 0, learner.state(), _copy(learner.scorer.state_dict()))
+    return _best_now((), 0, learner)
 
 
 def _after(progress: Progress, row: Row, learner: Learner) -> Progress:
     history = (*progress.history, row)
     best_so_far = max((r[DECIDES] for r in progress.history), default=-math.inf)
     if row[DECIDES] > best_so_far:
-        return Progress(history, int(row["epoch"]), learner.state(), _copy(learner.scorer.state_dict()))
-    return Progress(history, progress.best_epoch, learner.state(), progress.best)
+        return _best_now(history, int(row["epoch"]), learner)
+    return replace(progress, history=history, learner=learner.state())
+
+
+def _best_now(history: tuple[Row, ...], epoch: int, learner: Learner) -> Progress:
+    """Progress whose best epoch is the last one."""
+    best = {name: tensor.detach().clone() for name, tensor in learner.scorer.state_dict().items()}
+    return Progress(history, epoch, learner.state(), best, learner.beside())
 
 
 def _stop_reason(progress: Progress, settings: TrainingSettings) -> str | None:
@@ -106,7 +113,3 @@ def _refuse_broken_numbers(row: Row, progress: Progress) -> None:
                 f"{name} became {value} in epoch {int(row['epoch'])} (last finite value: {last}); "
                 "lower learning_rate or set clip_norm."
             )
-
-
-def _copy(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in state.items()}
