@@ -111,6 +111,36 @@ def test_the_best_epoch_is_kept() -> None:
     assert all(torch.equal(v, kept[5.0][k]) for k, v in fit.scorer.state_dict().items())
 
 
+class WithAPlayerBeside(PlainLearner):
+    """A learner whose second player has learned the number of the epoch."""
+
+    epoch_number = 0
+
+    def epoch(self, number: int) -> Row:
+        self.epoch_number = number
+        return super().epoch(number)
+
+    def beside(self) -> dict[str, torch.Tensor]:
+        return {"w.epoch": torch.tensor(self.epoch_number)}
+
+
+def test_other_players_are_kept_as_they_were_in_the_best_epoch(tmp_path: Path) -> None:
+    split = small_split()
+    quality = iter([1.0, 5.0, 2.0, 2.0])
+
+    def validate(scorer: Scorer) -> Row:
+        return {"validation_hit": next(quality)}
+
+    def learner() -> WithAPlayerBeside:
+        plain = learner_on(split)
+        return WithAPlayerBeside(plain.scorer, split.train, SETTINGS, Rng(0))
+
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    train(learner(), validate, SETTINGS.model_copy(update={"epochs": 3}), checkpoint=checkpoint)
+    fit = train(learner(), validate, SETTINGS.model_copy(update={"epochs": 4}), checkpoint=checkpoint)
+    assert (fit.best_epoch, fit.beside) == (2, {"w.epoch": torch.tensor(2)})
+
+
 def test_a_number_that_breaks_stops_training() -> None:
     values = iter([0.5, math.nan])
     with pytest.raises(
