@@ -48,7 +48,7 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
 
 def test_a_disk_that_fails_is_one_sentence(tmp_path: Path) -> None:
     fill(tmp_path / "kept", "old")
-    with pytest.raises(ArtifactError, match=r"kept cannot be written: No space left; free some space"):
+    with pytest.raises(ArtifactError, match=r"kept cannot be written: no space left; free some space"):
         fill(tmp_path / "kept", "new", OSError(28, "No space left"))
     with (
         pytest.raises(ArtifactError, match=r"file cannot be written: broken; try later\."),

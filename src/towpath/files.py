@@ -151,7 +151,8 @@ def _said(target: Path, advice: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ArtifactError(f"{target} cannot be written: {error.strerror or error}; {advice}.") from error
+        why = error.strerror.lower() if error.strerror else error
+        raise ArtifactError(f"{target} cannot be written: {why}; {advice}.") from error
 
 
 def _put_back(old: Path, target: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_bad_place_is_said_before_anything_is_trained(tmp_path, capsys, monkey
     monkeypatch.setattr(demo, "_run", lambda *_: pytest.fail("it began to work"))
     (tmp_path / "file").write_text("")
     assert main(["demo", "--out", str(tmp_path / "file"), "--quiet"]) == 2
-    assert "is a file; choose another place" in capsys.readouterr().err
+    assert "is not a directory; choose another --out" in capsys.readouterr().err
 
 
 @pytest.mark.slow

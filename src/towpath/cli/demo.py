@@ -26,8 +26,9 @@ def demo(options: DemoOptions, output: Output) -> None:
     """Make a world whose truth is known, train on its log, and hold what the log says against the truth."""
     # One thread: on tables this small more threads wait for each other longer than they work.
     use_threads(1)
+    from towpath.files import refuse_unwritable
     from towpath.reports.demo_page import demo_page, difference_table, summary_table
-    from towpath.reports.page import refuse_unwritable, write_page
+    from towpath.reports.page import write_page
 
     page = options.out / "index.html"
     refuse_unwritable(page)

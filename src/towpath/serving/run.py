@@ -8,7 +8,6 @@ artifact/                the model to serve; appears last, by one rename, and sa
 """
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,10 +16,10 @@ from typing import Any
 
 from towpath.data.split import Split, load_split, save_split
 from towpath.errors import ArtifactError, ConfigError
+from towpath.files import new_folder, refuse_unwritable, write_text
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.serving.artifact import Artifact, artifact_of, load_artifact, save_artifact
-from towpath.serving.folders import new_folder, write_text
 from towpath.serving.manifest import library_versions
 from towpath.training.fit import Fit, Row
 
@@ -102,10 +101,7 @@ class Run:
 
 def refuse_existing(folder: Path, *, resume: bool) -> None:
     """Nothing, unless a run cannot be made at `folder`, or something is there that it must not touch."""
-    nearest = next(parent for parent in folder.absolute().parents if parent.exists())
-    if not (nearest.is_dir() and os.access(nearest, os.W_OK)):
-        what = "you may not write there" if nearest.is_dir() else "that is not a directory"
-        raise ConfigError(f"{folder} cannot be made in {nearest}: {what}; choose another --out.")
+    refuse_unwritable(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not resume:
