@@ -16,6 +16,8 @@ from typing import Any
 from towpath.errors import ArtifactError, ConfigError
 
 MANIFEST = "manifest.json"
+# The keys of a manifest by which a folder is known and proved whole; the rest is what it has to say.
+PROOFS = ("kind", "format", "files", "checksum")
 # What a manifest holds is checked by its checksum; the values are whatever JSON can hold.
 Manifest = dict[str, Any]
 

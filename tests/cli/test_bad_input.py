@@ -110,7 +110,7 @@ def test_unknown_names_and_values(options: list[str], part: str, towpath, events
         (["fit"], "Missing argument 'DATA'"),
         (["fit", "ml-1m"], "Missing option '--out'"),
         (["recommend", "nowhere"], "Missing option '--user'"),
-        (["recommend", "nowhere", "--user", "1"], "no artifact at nowhere"),
+        (["recommend", "nowhere", "--user", "1"], "no saved artifact at nowhere"),
         (["evaluate", "nowhere"], "no run at nowhere"),
         (["data", "fetch", "ml-1n", "--data-dir", "nowhere"], "did you mean 'ml-1m'?"),
         (["compare", "x", "--seeds", "few"], "--seeds takes"),

@@ -17,18 +17,19 @@ from contracts import SCORERS
 from small import small_split
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError
+from towpath.files import PROOFS, Form, read_manifest, write_manifest
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.serving.artifact import (
     FILES,
     PLAYERS,
+    STORED_AS,
     Artifact,
     artifact_of,
     load_artifact,
     past_of,
     save_artifact,
 )
-from towpath.serving.manifest import read_manifest, write_manifest
 
 
 def an_artifact(model: str = "ease") -> Artifact:
@@ -156,17 +157,17 @@ def test_any_changed_byte_is_refused(data: st.DataObject, folder: Path) -> None:
         (folder / name).write_bytes(whole)
 
 
-def rewritten(folder: Path, **changes: object) -> Path:
+def rewritten(folder: Path, form: Form = STORED_AS, **changes: object) -> Path:
     """The artifact as another version might have written it: checksums hold."""
-    manifest = read_manifest(folder)
-    kept = {key: manifest[key] for key in manifest if key not in ("format", "versions", "files", "checksum")}
-    write_manifest(folder, kept | changes, FILES)
+    manifest = read_manifest(folder, STORED_AS)
+    kept = {key: manifest[key] for key in manifest if key not in PROOFS}
+    write_manifest(folder, form, kept | changes, FILES)
     return folder
 
 
 def test_another_format_version_is_refused(folder: Path) -> None:
     with pytest.raises(ArtifactError, match="format 2, and this towpath reads format 1"):
-        load_artifact(rewritten(folder, format=2))
+        load_artifact(rewritten(folder, Form("artifact", 2)))
 
 
 def test_an_unknown_model_is_refused_with_the_nearest(folder: Path) -> None:
@@ -183,7 +184,7 @@ def test_settings_and_sizes_of_another_version_are_refused(changes: dict[str, ob
 
 
 def test_a_folder_that_is_no_artifact(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match="no artifact at"):
+    with pytest.raises(ArtifactError, match="no saved artifact at"):
         load_artifact(tmp_path / "nowhere")
     with pytest.raises(ArtifactError, match=r"has no manifest\.json"):
         load_artifact(tmp_path)

@@ -10,29 +10,32 @@ manifest.json         what it is, and a checksum of every file
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from towpath.data.interactions import Histories
+from towpath.data.parquet import read_ids, write_ids
 from towpath.data.split import Split
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError, unknown_name
+from towpath.evaluation.task import join
+from towpath.files import PROOFS, Form, Manifest, new_folder, read_manifest, write_manifest
 from towpath.models.registry import MODELS
 from towpath.models.scorer import Scorer, Sizes
-from towpath.serving.folders import new_folder
-from towpath.serving.manifest import Manifest, read_manifest, write_manifest
+from towpath.models.tensors import write_tensors
 from towpath.training.fit import Fit
 
+STORED_AS = Form("artifact", 1)
 FILES = ("model.safetensors", "history.safetensors", "users.parquet", "items.parquet")
 PLAYERS = "players.safetensors"
 
@@ -75,15 +78,13 @@ def artifact_of(fit: Fit, split: Split, **origin: Any) -> Artifact:
 
 def past_of(split: Split) -> Past:
     """The past as it stands when the model goes out: the whole log, though only `train` was learned from."""
-    parts = (split.train, split.validation, split.test)
-    users = np.concatenate([part.users for part in parts])
-    times = [part.times for part in parts if part.times is not None]
-    # Both sorts are stable, so rows with the same time stay in the order train, validation, test.
-    by_time = np.lexsort((np.concatenate(times), users)) if times else np.argsort(users, kind="stable")
-    starts = np.zeros(split.train.n_users + 1, dtype=np.int64)
-    np.cumsum(np.bincount(users, minlength=split.train.n_users), out=starts[1:])
-    items = np.concatenate([part.items for part in parts])[by_time]
-    return Past(Histories(starts, items), split.train.histories.lengths > 0, split.train.item_counts)
+    whole = join(join(split.train, split.validation), split.test)
+    return Past(whole.histories, split.train.histories.lengths > 0, split.train.item_counts)
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of everything that can move a number."""
+    return {"python": python_version()} | {name: version(name) for name in ("towpath", "torch", "numpy")}
 
 
 def save_artifact(artifact: Artifact, folder: Path) -> None:
@@ -93,30 +94,31 @@ def save_artifact(artifact: Artifact, folder: Path) -> None:
         "settings": artifact.scorer.settings.model_dump(mode="json"),
         "sizes": {"users": len(artifact.user_ids), "items": len(artifact.item_ids)},
         **artifact.about,
+        "versions": library_versions(),
     }
     with new_folder(folder) as partial:
-        _write_tensors(artifact.scorer.state_dict(), partial / FILES[0])
-        _write_tensors(_tensors_of(artifact.past), partial / FILES[1])
-        _write_ids(artifact.user_ids, partial / FILES[2])
-        _write_ids(artifact.item_ids, partial / FILES[3])
+        write_tensors(artifact.scorer.state_dict(), partial / FILES[0])
+        write_tensors(_tensors_of(artifact.past), partial / FILES[1])
+        write_ids(artifact.user_ids, partial / FILES[2])
+        write_ids(artifact.item_ids, partial / FILES[3])
         if artifact.beside:
-            _write_tensors(artifact.beside, partial / PLAYERS)
-        write_manifest(partial, contents, [*FILES, PLAYERS] if artifact.beside else FILES)
+            write_tensors(artifact.beside, partial / PLAYERS)
+        write_manifest(partial, STORED_AS, contents, [*FILES, PLAYERS] if artifact.beside else FILES)
 
 
 def load_artifact(folder: Path) -> Artifact:
     """The artifact in this folder, once every byte has been checked."""
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder, STORED_AS)
     try:
         return Artifact(
             scorer=_read_scorer(manifest, folder / FILES[0]),
-            user_ids=_read_ids(folder / FILES[2]),
-            item_ids=_read_ids(folder / FILES[3]),
+            user_ids=read_ids(folder / FILES[2]),
+            item_ids=read_ids(folder / FILES[3]),
             past=_read_past(folder / FILES[1]),
-            about={key: manifest[key] for key in manifest if key not in ("files", "checksum")},
+            about={key: value for key, value in manifest.items() if key not in PROOFS},
             beside=load_file(folder / PLAYERS) if PLAYERS in manifest["files"] else {},
         )
-    except (KeyError, RuntimeError, SafetensorError, ValidationError, pa.ArrowException) as error:
+    except (KeyError, RuntimeError, SafetensorError, ValidationError) as error:
         # Checksums held, so the files are as written: another version of a model wrote them.
         raise ArtifactError(
             f"{folder} does not fit this towpath ({str(error).splitlines()[0]}); fit again."
@@ -149,20 +151,3 @@ def _tensors_of(past: Past) -> dict[str, Tensor]:
 def _read_past(path: Path) -> Past:
     arrays = {name: tensor.numpy() for name, tensor in load_file(path).items()}
     return Past(Histories(arrays["starts"], arrays["items"]), arrays["trained"], arrays["item_counts"])
-
-
-def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
-    try:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
-    except SafetensorError as error:  # the only way the library reports a full or read-only disk
-        raise ArtifactError(
-            f"Cannot write {path.parent}: {error}; free some space or write elsewhere."
-        ) from error
-
-
-def _write_ids(ids: Vocabulary, path: Path) -> None:
-    pq.write_table(pa.table({"id": ids.values}), path, compression="zstd")
-
-
-def _read_ids(path: Path) -> Vocabulary:
-    return Vocabulary(pq.read_table(path).column("id").combine_chunks())

@@ -19,8 +19,7 @@ from towpath.errors import ArtifactError, ConfigError
 from towpath.files import new_folder, refuse_unwritable, write_text
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
-from towpath.serving.artifact import Artifact, artifact_of, load_artifact, save_artifact
-from towpath.serving.manifest import library_versions
+from towpath.serving.artifact import Artifact, artifact_of, library_versions, load_artifact, save_artifact
 from towpath.training.fit import Fit, Row
 
 FORMAT = 1

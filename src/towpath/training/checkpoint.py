@@ -1,16 +1,16 @@
 """The state of a run after an epoch, in one file that is either whole or not there."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from towpath.errors import ArtifactError
+from towpath.files import new_file
+from towpath.models.tensors import write_tensors
 from towpath.training.fit import Row
 
 _FORMAT = "1"
@@ -34,24 +34,14 @@ class Progress:
 def save_checkpoint(path: Path, progress: Progress) -> None:
     """Write beside the old checkpoint, then replace it in one move."""
     parts = {"learner": progress.learner, "best": progress.best, "beside": progress.beside}
-    tensors = {f"{part}/{k}": v.contiguous() for part, state in parts.items() for k, v in state.items()}
+    tensors = {f"{part}/{k}": v for part, state in parts.items() for k, v in state.items()}
     notes = {
         "format": _FORMAT,
         "history": json.dumps(progress.history),
         "best_epoch": str(progress.best_epoch),
     }
-    fresh = path.with_name(path.name + ".part")
-    try:
-        # safetensors refuses tensors that share memory, which the best state may with the current one.
-        save_file({k: v.clone() for k, v in tensors.items()}, fresh, metadata=notes)
-        with fresh.open("rb") as written:
-            os.fsync(written.fileno())
-        os.replace(fresh, path)
-    except (SafetensorError, OSError) as error:
-        fresh.unlink(missing_ok=True)
-        raise ArtifactError(
-            f"The checkpoint {path} cannot be written ({error}); free some space, then go on with --resume."
-        ) from None
+    with new_file(path, advice="free some space, then go on with --resume") as partial:
+        write_tensors(tensors, partial, notes)
 
 
 def load_checkpoint(path: Path) -> Progress:
