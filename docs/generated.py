@@ -6,6 +6,7 @@ a class such as `towpath.training.settings:TrainingSettings` becomes its fields.
 
 import re
 from importlib import import_module
+from typing import Literal, get_args, get_origin
 
 from docutils import nodes
 from docutils.statemachine import StringList
@@ -71,6 +72,9 @@ def _default(parameter) -> str:
 
 
 def _range(field: FieldInfo) -> str:
+    """The bounds of a number, or the words that an option may be."""
+    if get_origin(field.annotation) is Literal:
+        return ", ".join(f"`{choice}`" for choice in get_args(field.annotation))
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
     bounds = [f"{signs[k]} {getattr(m, k)}" for m in field.metadata for k in signs if hasattr(m, k)]
     return ", ".join(bounds)

@@ -1,20 +1,25 @@
 """What the documentation says is run, or at least held against the program."""
 
 import csv
+import math
 import re
 import shlex
 import sys
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 import pytest
 from typer.main import get_command
 
 from towpath.cli import main
 from towpath.cli.app import app
+from towpath.errors import TrainingError
 from towpath.methods.registry import METHODS
 from towpath.models.registry import MODELS
 from towpath.rng import Rng
 from towpath.training.settings import TrainingSettings
+from towpath.transport.settings import TransportSettings
+from towpath.transport.watch import refuse_collapse
 from towpath.worlds.latent import LatentWorld, make_latent_world
 
 ROOT = Path(__file__).parents[1]
@@ -118,6 +123,7 @@ def test_first_run_works_as_written(capsys):
         ("evaluate.md", ["user", "item", "time"]),
         ("compare.md", ["user", "item", "time"]),
         ("recommend.md", ["user", "item", "time"]),
+        ("transport.md", ["user", "item", "time"]),
         ("worlds.md", ["user", "item", "time"]),
     ],
 )
@@ -160,5 +166,28 @@ def test_settings_reference_has_every_model_and_method_and_every_setting_a_text(
             continue
         assert f"{kind.__module__}:{kind.__name__}\n" in page
         assert all(field.description for field in kind.model_fields.values())
-    table = generated.settings_table(TrainingSettings)
-    assert "| `patience` | `5` | ≥ 0 |" in table
+        table = generated.settings_table(kind)
+        assert all(f"| `{name}` | `{field.default}` |" in table for name, field in kind.model_fields.items())
+    assert "| `patience` | `5` | ≥ 0 |" in generated.settings_table(TrainingSettings)
+    assert "| `domain` | `exact` | `sampled`, `exact`, `ranking` |" in generated.settings_table(
+        TransportSettings
+    )
+
+
+def test_every_choice_of_transport_is_explained():
+    page = (ROOT / "docs" / "transport.md").read_text(encoding="utf-8")
+    for name, field in TransportSettings.model_fields.items():
+        assert f"`{name}`" in page or f"{name}=" in page, name
+        for choice in get_args(field.annotation) if get_origin(field.annotation) is Literal else ():
+            assert f"`{choice}`" in page or f"{name}={choice}" in page, f"{name}={choice}"
+
+
+def test_stop_sentences_on_the_transport_page_are_those_of_the_program():
+    page = (ROOT / "docs" / "transport.md").read_text(encoding="utf-8")
+    rows = page.split("## Why it stopped")[1].split("## ")[0]
+    healthy = {"ess": 0.5, "w_positive": 1.0}
+    for broken in ({"ess": 0.012}, {"w_positive": 0.002}, {"gap": math.nan}):
+        with pytest.raises(TrainingError) as said:
+            refuse_collapse(healthy | broken, epoch=3, min_ess=0.02)
+        words = str(said.value).split(" in epoch ")[0]
+        assert f"| {words} in epoch" in rows
