@@ -98,6 +98,15 @@ def test_ease_scores_are_the_matrix_product() -> None:
     torch.testing.assert_close(scores(ease, USERS, torch.arange(SIZES.items)[None]), expected)
 
 
+def test_ease_scores_users_without_training_events_at_zero() -> None:
+    train = SPLIT.train.where(~np.isin(SPLIT.train.users, [0, 5, SIZES.users - 1]))
+    ease = build("ease", {}, SIZES)
+    ease.initialise(train, Rng(0))
+    users = np.array([5, 3, 0, SIZES.users - 1])
+    found = scores(ease, users, torch.arange(SIZES.items)[None])
+    assert (found != 0).any(1).tolist() == [False, True, False, False]
+
+
 def test_ease_refuses_a_catalogue_it_cannot_hold() -> None:
     with pytest.raises(ConfigError, match="30,000"):
         build("ease", {}, Sizes(10, 50_000))

@@ -1,11 +1,9 @@
 """A scorer's worth on one part of a split, under one named protocol."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -32,8 +30,9 @@ from towpath.evaluation.protocols import (
 )
 from towpath.evaluation.ranking import HIDDEN, rank_targets, top_k
 from towpath.evaluation.result import Evaluation
+from towpath.evaluation.scoring import judging, score_candidates
 from towpath.evaluation.task import Task, task_of
-from towpath.models.scorer import Scorer, context_of
+from towpath.models.scorer import Scorer
 
 # True relevance of every pair: an array (users, items), or a function of user codes (n, 1) and items (n, k).
 Relevance = NDArray[np.floating] | Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.floating]]
@@ -61,7 +60,7 @@ def evaluate(
     negatives = sample_negatives(protocol, task, negatives_seed)
     # Sampled candidates are no list that anyone would be shown, unless their true relevance is asked for.
     places = k if negatives is None or relevance is not None else 0
-    with _judging(scorer):
+    with judging(scorer):
         values, lists = _judge(scorer, task, blocks_of(task, negatives), places)
     ranks = _ranks(values, task, negatives)
     per_user = {f.__name__.removesuffix("_at_k"): f(ranks, k) for f in _METRICS}
@@ -88,7 +87,7 @@ class Validator:
 
     def __call__(self, scorer: Scorer) -> dict[str, float]:
         """The means over users, as `evaluate(scorer, split, on="validation", k=k)` has them."""
-        with _judging(scorer):
+        with judging(scorer):
             values, _ = _judge(scorer, self._task, self._blocks, 0)
         ranks = _ranks(values, self._task, None)
         return {
@@ -116,18 +115,6 @@ def _check(protocol: str, on: str, k: int, n_items: int) -> None:
         )
 
 
-@contextmanager
-def _judging(scorer: Scorer) -> Iterator[None]:
-    """Evaluation mode without gradients; afterwards the scorer is in the mode it was in."""
-    was_training = scorer.training
-    scorer.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        scorer.train(was_training)
-
-
 def _judge(
     scorer: Scorer, task: Task, blocks: Iterable[Block], places: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -138,23 +125,13 @@ def _judge(
     lists = np.empty((len(task.users), places), dtype=np.int64)
     target = user = 0
     for block in blocks:
-        scores = _scores(scorer, task, block)
+        scores = score_candidates(scorer, block.users, task.seen, block.items, block.hidden)
         found = rank_targets(scores, block.rows, block.columns, name=_namer(task, block))
         ranks[target : target + len(found)] = found.cpu().numpy()
         if places:
             lists[user : user + len(scores)] = _best_items(scores, block, places)
         target, user = target + len(found), user + len(scores)
     return ranks, lists
-
-
-def _scores(scorer: Scorer, task: Task, block: Block) -> Tensor:
-    """Scores of a block's candidates with those that are not ranked at HIDDEN: (b, c)."""
-    context = context_of(scorer, block.users, task.seen)
-    scores = scorer.score(context, block.items.to(context.users.device))
-    # A copy: what a scorer returns may be a view of its own tables, which hiding must not write to.
-    scores = scores.expand(len(block.users), -1).clone(memory_format=torch.contiguous_format)
-    scores.view(-1).index_fill_(0, block.hidden.to(scores.device), HIDDEN)
-    return scores
 
 
 def _namer(task: Task, block: Block) -> Callable[[int], str]:

@@ -20,6 +20,7 @@ from torch import Tensor
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ConfigError
 from towpath.evaluation.ranking import rows_per_block
+from towpath.evaluation.scoring import taken_places
 from towpath.evaluation.task import Task
 from towpath.rng import Rng
 
@@ -115,10 +116,8 @@ def _catalogue_block(
     task: Task, users: NDArray[np.int64], rows: NDArray[np.int64], targets: NDArray[np.int64]
 ) -> Block:
     """A block that ranks the whole catalogue without the users' seen items."""
-    seen_rows, seen_items = task.seen.pairs_of(users)
-    hidden = seen_rows * task.n_items + seen_items
-    everything = torch.arange(task.n_items)[None, :]
-    return Block(users, everything, *map(torch.from_numpy, (hidden, rows, targets)))
+    everything, hidden = torch.arange(task.n_items)[None, :], taken_places(task.seen, users, task.n_items)
+    return Block(users, everything, hidden, torch.from_numpy(rows), torch.from_numpy(targets))
 
 
 def _listed_block(

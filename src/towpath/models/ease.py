@@ -68,9 +68,12 @@ class Ease(Scorer):
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """Sum of the weights from each taken item to each scored one."""
-        begin, end = self.starts[context.users], self.starts[context.users + 1]
-        runs = torch.cat([self.taken[a:b] for a, b in zip(begin.tolist(), end.tolist(), strict=True)]).long()
-        offsets = (end - begin).cumsum(0) - (end - begin)
+        begin = self.starts[context.users]
+        lengths = self.starts[context.users + 1] - begin
+        offsets = lengths.cumsum(0) - lengths
+        # Place of each taken item: that of the user's run, moved from where the run lies among these users'.
+        places = (begin - offsets).repeat_interleave(lengths)
+        runs = self.taken[places + torch.arange(len(places), device=places.device)].long()
         every = torch.nn.functional.embedding_bag(runs, self.weights, offsets, mode="sum")  # (b, n_items)
         return every.gather(1, items.expand(len(every), -1))
 

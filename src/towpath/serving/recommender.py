@@ -12,7 +12,7 @@ from torch import Tensor
 from towpath.data.vocabulary import UNKNOWN, Id
 from towpath.errors import ConfigError, DataError
 from towpath.evaluation.ranking import HIDDEN, rows_per_block, top_k
-from towpath.models.scorer import context_of
+from towpath.evaluation.scoring import hide, judging, score_catalogue, taken_places
 from towpath.serving.artifact import Artifact, load_artifact
 from towpath.serving.run import Run
 
@@ -47,7 +47,6 @@ class Recommender:
 
     def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
-        self._catalogue = torch.arange(len(artifact.item_ids))[None, :]
 
     def recommend(self, user: Id, k: int = 10) -> Recommendation:
         """The k best items for this user, those in their history left out."""
@@ -74,7 +73,7 @@ class Recommender:
                 f"There is no item {item!r} among the {len(self.artifact.item_ids):,} items of the data "
                 f"(first: {self.artifact.item_ids.ids(np.array([0]))[0]!r}); give one of its ids."
             )
-        with torch.no_grad():
+        with judging(self.artifact.scorer):
             scores = self.artifact.scorer.item_similarity(torch.tensor([code])).clone()
         scores[0, code] = HIDDEN
         [(items, values)] = self._lists(scores, k)
@@ -83,32 +82,28 @@ class Recommender:
     def _answers(self, users: Sequence[Id], codes: NDArray[np.int64], k: int) -> list[Recommendation]:
         """One answer per user of a block."""
         known = (codes != UNKNOWN) & self.artifact.past.trained[codes]
-        scores = self._popularity().repeat(len(codes), 1)
+        scores = self._fallback(codes)
         if known.any():
-            scores[torch.from_numpy(known)] = self._scores(codes[known])
-        seen_by = np.flatnonzero(codes != UNKNOWN)
-        rows, items = self.artifact.past.histories.pairs_of(codes[seen_by])
-        scores[torch.from_numpy(seen_by[rows]), torch.from_numpy(items).long()] = HIDDEN
+            with judging(self.artifact.scorer):
+                scores[torch.from_numpy(known)] = score_catalogue(
+                    self.artifact.scorer, codes[known], self.artifact.past.histories
+                )
         lists = self._lists(scores, k)
         return [
             Recommendation(user, *found, fallback=not sure)
             for user, found, sure in zip(users, lists, known.tolist(), strict=True)
         ]
 
-    def _scores(self, codes: NDArray[np.int64]) -> Tensor:
-        """The model's scores of the whole catalogue for these users: (b, items)."""
-        scorer = self.artifact.scorer
-        with torch.no_grad():
-            return scorer.score(context_of(scorer, codes, self.artifact.past.histories), self._catalogue)
-
-    def _popularity(self) -> Tensor:
-        """What the fallback scores each item with: (1, items)."""
-        return torch.from_numpy(self.artifact.past.item_counts).to(torch.float32)[None, :]
+    def _fallback(self, codes: NDArray[np.int64]) -> Tensor:
+        """Each item's count of training events, for every user, but for what they have had: (b, items)."""
+        past = self.artifact.past
+        counts = torch.from_numpy(past.item_counts).to(torch.float32).repeat(len(codes), 1)
+        return hide(counts, taken_places(past.histories, codes, len(past.item_counts)))
 
     def _lists(self, scores: Tensor, k: int) -> list[tuple[tuple[Id, ...], tuple[float, ...]]]:
         """Ids and scores of the k best of each row; what is hidden is never listed."""
         values, best = top_k(scores, k)
-        lengths = torch.isfinite(values).sum(1).tolist()
+        lengths = (values > HIDDEN).sum(1).tolist()
         ids = self.artifact.item_ids.ids(best.flatten().numpy())
         return [
             (tuple(ids[row * k : row * k + length]), tuple(values[row, :length].tolist()))

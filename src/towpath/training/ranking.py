@@ -9,7 +9,8 @@ from torch import Tensor
 
 from towpath.data.interactions import Interactions
 from towpath.evaluation.ranking import HIDDEN, rows_per_block
-from towpath.models.scorer import Scorer, context_of
+from towpath.evaluation.scoring import judging, score_catalogue
+from towpath.models.scorer import Scorer
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,10 @@ def take_snapshot(scorer: Scorer, train: Interactions, *, shown: int, depth: int
         torch.empty(train.n_users, dtype=torch.long),
         torch.empty(train.n_users),
     )
-    was_training = scorer.training
-    scorer.eval()
-    with torch.no_grad():
+    with judging(scorer):
         step = rows_per_block(train.n_items)
         for start in range(0, train.n_users, step):
             _fill(found, scorer, train, np.arange(start, min(start + step, train.n_users)), shown)
-    scorer.train(was_training)
     return found
 
 
@@ -76,11 +74,7 @@ def _fill(
 ) -> None:
     """Rank the catalogue for one block of consecutive users."""
     block = slice(int(users[0]), int(users[-1]) + 1)
-    scores = scorer.score(context_of(scorer, users, train.histories), torch.arange(train.n_items)[None])
-    scores = scores.expand(len(users), -1).clone(memory_format=torch.contiguous_format).cpu()
-    rows, items = train.histories.pairs_of(users)
-    scores[torch.from_numpy(rows), torch.from_numpy(items).long()] = HIDDEN
-    values, columns = scores.topk(found.head.shape[1], dim=1)
+    values, columns = score_catalogue(scorer, users, train.histories).cpu().topk(found.head.shape[1], dim=1)
     counts = (values > HIDDEN).sum(1)
     # A user with fewer than `shown` untaken items is shown all of them.
     last = (counts.clamp(max=shown) - 1).clamp(min=0)
