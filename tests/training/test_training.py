@@ -13,7 +13,7 @@ from towpath.models.factorization import Factorization
 from towpath.models.registry import build
 from towpath.models.scorer import Scorer, Sizes
 from towpath.rng import Rng
-from towpath.training.batches import BatchSource
+from towpath.training.batches import CatalogueBatches, SampledBatches
 from towpath.training.checkpoint import load_checkpoint
 from towpath.training.fit import Row
 from towpath.training.loop import train
@@ -23,6 +23,9 @@ from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(batch_size=64, epochs=6, patience=6)
+
+
+SMALL_BATCHES = TrainingSettings(batch_size=50, negatives=2)
 
 
 def learner_on(split: Split, seed: int = 0, settings: TrainingSettings = SETTINGS) -> PlainLearner:
@@ -55,7 +58,9 @@ def test_logistic_loss_is_finite_and_linear_far_out() -> None:
 
 def test_an_epoch_visits_every_positive_once() -> None:
     split = small_split()
-    source = BatchSource(split.train, learner_on(split).scorer, TrainingSettings(batch_size=50, negatives=2))
+    source = SampledBatches(
+        split.train, learner_on(split).scorer, TrainingSettings(batch_size=50, negatives=2)
+    )
     seen = [
         (u, i)
         for batch in source.epoch(1, Rng(0))
@@ -66,10 +71,26 @@ def test_an_epoch_visits_every_positive_once() -> None:
 
 def test_batches_put_the_positive_first_and_redraw_negatives() -> None:
     split = small_split()
-    source = BatchSource(split.train, learner_on(split).scorer, TrainingSettings(batch_size=50, negatives=2))
+    source = SampledBatches(
+        split.train, learner_on(split).scorer, TrainingSettings(batch_size=50, negatives=2)
+    )
     first, second = (next(iter(source.epoch(number, Rng(0)))) for number in (1, 2))
     assert first.labels[0].tolist() == [1, 0, 0]
     assert not torch.equal(first.items, second.items)
+
+
+def test_catalogue_batches_hold_every_pair_once() -> None:
+    split = small_split()
+    settings = TrainingSettings(pairs="catalogue", batch_size=100)
+    source = CatalogueBatches(split.train, learner_on(split).scorer, settings)
+    batches = list(source.epoch(1, Rng(0)))
+    assert len(batches) == len(source) == 6  # ten positives a user, so ten of the sixty users a batch
+    assert sorted(u for b in batches for u in b.context.users.tolist()) == list(range(60))
+    labels = torch.cat([b.labels for b in batches])[torch.cat([b.context.users for b in batches]).argsort()]
+    expected = torch.zeros(60, 40)
+    expected[split.train.users, split.train.items] = 1
+    assert torch.equal(labels, expected)
+    assert all(b.items.shape == (1, 40) for b in batches)
 
 
 def test_training_lowers_the_loss() -> None:

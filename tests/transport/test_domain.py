@@ -6,7 +6,7 @@ from small import small_split
 from towpath.models.registry import build
 from towpath.models.scorer import Scorer, Sizes
 from towpath.rng import Rng
-from towpath.training.batches import BatchSource
+from towpath.training.batches import SampledBatches
 from towpath.training.ranking import take_snapshot
 from towpath.training.settings import TrainingSettings
 from towpath.transport.domain import Deployment
@@ -28,7 +28,7 @@ def table(model: Scorer, **settings: object) -> Table:
     chosen = TransportSettings(**settings)  # type: ignore[arg-type]
     deployment = Deployment(model, SPLIT.train, TRAINING, chosen)
     deployment.begin_epoch(1, Rng(0))
-    batch = next(iter(BatchSource(SPLIT.train, model, TRAINING).epoch(1, Rng(0))))
+    batch = next(iter(SampledBatches(SPLIT.train, model, TRAINING).epoch(1, Rng(0))))
     scores = model.score(batch.context, batch.items).detach()
     return deployment.table(batch, scores, scores.square(), batch.labels == 0)
 
@@ -54,7 +54,7 @@ def test_random_unseen_pairs_are_shown_k_in_m_times() -> None:
         chosen = TransportSettings(domain="sampled", pool=100, shown=10)
         deployment = Deployment(model, SPLIT.train, TRAINING, chosen)
         deployment.begin_epoch(1, Rng(seed))
-        batch = next(iter(BatchSource(SPLIT.train, model, TRAINING).epoch(1, Rng(seed))))
+        batch = next(iter(SampledBatches(SPLIT.train, model, TRAINING).epoch(1, Rng(seed))))
         scores = model.score(batch.context, batch.items).detach()
         found = deployment.table(batch, scores, scores, batch.labels == 0)
         shares.append(float(found.shown[:, 1:].mean()))

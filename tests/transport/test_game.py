@@ -89,6 +89,8 @@ VARIANTS = [
     {"players": "models", "lipschitz": "frozen", "schedule": "nested", "steps_w": 2, "steps_g": 2},
     {"players": "models", "lipschitz": "none", "scope": "all", "order": "fwg", "fresh": False, "steps_w": 2},
     {"players": "models", "w": "mf", "g": "mf", "warm_epochs": 0},
+    {"players": "margin", "pairs": "catalogue"},
+    {"players": "models", "pairs": "catalogue", "domain": "ranking"},
 ]
 
 
@@ -147,7 +149,9 @@ def test_without_a_penalty_w_flees_and_the_game_is_called_off() -> None:
 
 
 def test_w_moves_towards_what_is_shown() -> None:
-    row = fit(SPLIT, Recipe("mf", "transport", FAST | {"learning_rate_w": 0.1, "epochs": 6})).history[-1]
+    row = fit(
+        SPLIT, Recipe("mf", "transport", FAST | {"learning_rate_w": 0.1, "floor": 0.2, "ceiling": 5})
+    ).history[-1]
     assert row["w_shown"] > 1.2 * row["w_hidden"]
 
 

@@ -37,7 +37,7 @@ class Recipe:
         kinds = self._kinds()
         if self.method != "plain":
             refuse_untrainable(self.model, f"The method {self.method!r}")
-        shares: list[dict[str, Any]] = [{} for _ in kinds]
+        shares: list[dict[str, Any]] = [{}, dict(method_named(self.method).training), {}]
         for key, value in self.settings.items():
             owner = next((i for i, kind in enumerate(kinds) if key in kind.model_fields), None)
             if owner is None:

@@ -46,14 +46,13 @@ class Factorization(Scorer):
             self.bias.zero_()
 
     def score(self, context: Context, items: Tensor) -> Tensor:
-        """Inner products plus biases; one matrix product when everyone is scored on the same items."""
-        if len(items) == len(context.users):
-            return self.score_with_norms(context, items)[0]
-        user, item = self.users(context.users), self.items(items[0])
-        return user[:, :-1] @ item[:, :-1].T + user[:, -1:] + item[None, :, -1] + self.bias
+        """Inner products plus biases."""
+        return self.score_with_norms(context, items)[0]
 
     def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and |p_u|^2 + |q_i|^2 of each pair."""
+        """Scores, and |p_u|^2 + |q_i|^2 of each pair; one matrix product when all share the same items."""
+        if len(items) != len(context.users):
+            return self._score_shared(self.users(context.users), self.items(items[0]))
         if self._takes_kernels():
             scores, norms = inner_products(self.users.weight, self.items.weight, context.users, items)
             return scores + self.bias, norms
@@ -61,6 +60,11 @@ class Factorization(Scorer):
         scores = torch.einsum("bd,bkd->bk", user[:, :-1], item[:, :, :-1]) + user[:, -1:] + item[:, :, -1]
         norms = user[:, :-1].square().sum(1, keepdim=True) + item[:, :, :-1].square().sum(2)
         return scores + self.bias, norms
+
+    def _score_shared(self, user: Tensor, item: Tensor) -> tuple[Tensor, Tensor]:
+        """The same for users (b, d + 1) who share the items (k, d + 1)."""
+        scores = user[:, :-1] @ item[:, :-1].T + user[:, -1:] + (item[:, -1] + self.bias)
+        return scores, user[:, :-1].square().sum(1, keepdim=True) + item[:, :-1].square().sum(1)
 
     def _takes_kernels(self) -> bool:
         """Whether the fused kernels can do it: dense gradients, and nobody listening to the look-ups."""

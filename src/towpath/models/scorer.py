@@ -14,8 +14,6 @@ from towpath.data.interactions import Histories, Interactions
 from towpath.errors import ConfigError
 from towpath.rng import Rng
 
-WHOLE_HISTORY = 2**31
-
 
 class Settings(BaseModel):
     """A frozen group of settings; an unknown key is an error, never ignored."""

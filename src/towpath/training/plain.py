@@ -6,7 +6,7 @@ from torch import Tensor
 from towpath.data.interactions import Interactions
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
-from towpath.training.batches import Batch, BatchSource
+from towpath.training.batches import Batch, make_batches
 from towpath.training.checkpoint import nested, under
 from towpath.training.fit import Row
 from towpath.training.losses import logistic_loss
@@ -21,7 +21,7 @@ class PlainLearner:
         self.scorer = scorer
         self._settings = settings
         self._rng = rng
-        self._batches = BatchSource(train, scorer, settings)
+        self._batches = make_batches(train, scorer, settings)
         self._optimiser = Optimiser([scorer], settings.learning_rate, settings.clip_norm)
 
     def epoch(self, number: int) -> Row:

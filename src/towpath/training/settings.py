@@ -1,5 +1,7 @@
 """How a model is trained, whatever the method."""
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 
 from towpath.models.scorer import Settings
@@ -14,6 +16,11 @@ class TrainingSettings(Settings):
         ge=0,
         description="Stop after more than this many epochs without a better validation Hit@10 (full).",
     )
+    pairs: Literal["sampled", "catalogue"] = Field(
+        "sampled",
+        description="What each step looks at: positives with `sampled` negatives, or users with the whole "
+        "`catalogue`, every untaken item a negative (best where users times items is not too large).",
+    )
     batch_size: int = Field(4096, ge=1, description="Positives per step.")
     negatives: int = Field(
         3, ge=1, description="Untaken items of the same user drawn per positive, every batch."
@@ -27,9 +34,9 @@ class TrainingSettings(Settings):
     head: int = Field(
         500, ge=1, description="How many untaken items make up the head of a ranking; refreshed every epoch."
     )
-    learning_rate: float = Field(0.01, gt=0, description="Step size of Adam.")
+    learning_rate: float = Field(0.003, gt=0, description="Step size of Adam.")
     l2: float = Field(
-        1e-3, ge=0, description="Penalty on the mean squared norm of the vectors of each scored pair."
+        2e-3, ge=0, description="Penalty on the mean squared norm of the vectors of each scored pair."
     )
     clip_norm: float | None = Field(
         None,

@@ -15,6 +15,10 @@ from towpath.transport.pairs import Pairs, Table
 from towpath.transport.reco import pool_thresholds, shown
 from towpath.transport.settings import TransportSettings
 
+# Above this many pairs w and g see only so many columns of a table: as many pairs as a sampled batch has.
+_MOST_PAIRS = 2**15
+_COLUMNS = 256
+
 
 class Deployment:
     """Says which pairs f would show now.
@@ -38,6 +42,7 @@ class Deployment:
         """Generators and ranking of this epoch."""
         self._pool_rng = rng.numpy("pool", number)
         self._list_rng = rng.torch("lists", number)
+        self._column_rng = rng.torch("columns", number)
         if self._needs_ranking:
             self.ranking.refresh()
 
@@ -59,6 +64,26 @@ class Deployment:
             deployed = pairs
             mass_f = mass(is_shown, scope, self._settings.measure)
         return Table(pairs, loss, batch.labels, scope, is_shown, deployed, mass_f)
+
+    def thinned(self, table: Table) -> Table:
+        """A table small enough for w and g to move on: random columns, and what is shown as it is.
+
+        Only f needs every pair; w and g learn functions of a few numbers or look at many tables.
+        """
+        width = table.pairs.items.shape[1]
+        if table.pairs.margins.numel() <= _MOST_PAIRS or width <= _COLUMNS:
+            return table
+        columns = torch.randint(width, (_COLUMNS,), generator=self._column_rng)
+        deployed, mass_f = table.deployed, table.mass_f
+        if deployed is table.pairs:
+            mass_f, best = mass_f.topk(self._settings.shown, dim=1)
+            items = deployed.items.expand(len(best), -1).gather(1, best)
+            deployed = Pairs(deployed.context, items, deployed.margins.gather(1, best))
+        pairs = Pairs(table.pairs.context, table.pairs.items[:, columns], table.pairs.margins[:, columns])
+        loss, labels, scope, is_shown = (
+            t[:, columns] for t in (table.loss, table.labels, table.scope, table.shown)
+        )
+        return Table(pairs, loss, labels, scope, is_shown, deployed, mass_f)
 
     def _thresholds(self, batch: Batch) -> Tensor:
         """The score of the last item that each user of the batch would be shown: (b,)."""

@@ -9,7 +9,7 @@ from torch import Tensor
 from towpath.data.interactions import Interactions
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
-from towpath.training.batches import Batch, BatchSource
+from towpath.training.batches import Batch, make_batches
 from towpath.training.checkpoint import nested, under
 from towpath.training.fit import Row
 from towpath.training.losses import logistic_loss
@@ -49,7 +49,7 @@ class TransportLearner:
         self.scorer = scorer
         self._settings, self._training, self._rng = settings, training, rng
         self._deployment = Deployment(scorer, train, training, settings)
-        self._batches = BatchSource(train, scorer, training, self._deployment.ranking)
+        self._batches = make_batches(train, scorer, training, self._deployment.ranking)
         self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
         self.weights = make_weights(scorer, train, settings, rng)
         self._weights_optimiser = Optimiser([self.weights], settings.learning_rate_w)
@@ -88,8 +88,9 @@ class TransportLearner:
         """One move of f, and those of w and g that belong to it."""
         scores, norms = self.scorer.score_with_norms(batch.context, batch.items)
         table = self._table(batch, scores)
+        small = self._deployment.thinned(table)
         if self._settings.schedule == "simultaneous":
-            return self._all_at_once(scores, norms, table)
+            return self._all_at_once(scores, norms, table, small)
         loss = torch.zeros(())
         moved = {"w": False, "g": False}
         for player in self._moves():
@@ -97,20 +98,20 @@ class TransportLearner:
                 loss = self._move_f(self._risk(scores, table), norms)
                 continue
             # The first move of w and of g is made on f's own batch, further ones on fresh batches.
-            at = next(inner) if moved[player] and self._settings.fresh else table
+            at = next(inner) if moved[player] and self._settings.fresh else small
             moved[player] = True
             self._move_inner(player, at)
         return loss
 
-    def _all_at_once(self, scores: Tensor, norms: Tensor, table: Table) -> Tensor:
+    def _all_at_once(self, scores: Tensor, norms: Tensor, table: Table, small: Table) -> Tensor:
         """Every player moves from where all stood before: Algorithm 1."""
         risk = self._risk(scores, table)
-        payoff = self._weight_loss(table)
-        masses = self._mass(table, self.weights(table.pairs)).detach()
+        payoff = self._weight_loss(small)
+        masses = self._mass(small, self.weights(small.pairs)).detach()
         loss = self._move_f(risk, norms)
-        if table.deploys_something:
+        if small.deploys_something:
             self._weights_optimiser.step(payoff)
-            self.critic.respond(table, masses)
+            self.critic.respond(small, masses)
         return loss
 
     def _moves(self) -> Iterator[str]:
@@ -128,7 +129,7 @@ class TransportLearner:
             for batch in self._batches.epoch(number, self._rng, name=f"inner {lap} "):
                 with torch.no_grad():
                     scores = self.scorer.score(batch.context, batch.items)
-                yield self._table(batch, scores)
+                yield self._deployment.thinned(self._table(batch, scores))
 
     # -- the moves ------------------------------------------------------------------------------------------
 
@@ -212,7 +213,8 @@ class TransportLearner:
     def _look(self, batch: Batch) -> Row:
         """The state of the game on this batch."""
         with torch.no_grad():
-            table = self._table(batch, self.scorer.score(batch.context, batch.items))
+            scores = self.scorer.score(batch.context, batch.items)
+            table = self._deployment.thinned(self._table(batch, scores))
             weights = self.weights(table.pairs)
             critic, deployed = self.critic(table.pairs), self.critic(table.deployed)
             row = observe(table, weights, critic, deployed, self._mass(table, weights))

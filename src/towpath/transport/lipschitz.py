@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
-from towpath.models.scorer import Context, Scorer
+from towpath.models.scorer import Scorer
 from towpath.transport.frozen import FrozenFeatures
 from towpath.transport.pairs import Pairs, Table
 
@@ -114,9 +114,8 @@ def gradient_lengths(critic: nn.Module, pairs: Pairs, *, create_graph: bool) -> 
     tables = [m for m in critic.modules() if isinstance(m, nn.Embedding)]
     hooks = [table.register_forward_hook(remember) for table in tables]
     try:
-        probe = Pairs(
-            Context(pairs.context.users, pairs.context.histories), pairs.items[:, -1:], pairs.margins[:, -1:]
-        )
+        items = pairs.items[:, -1:].expand(len(pairs.margins), 1)
+        probe = Pairs(pairs.context, items, pairs.margins[:, -1:])
         value = critic(probe)
     finally:
         for hook in hooks:

@@ -43,8 +43,8 @@ class TransportSettings(Settings):
     )
     penalty_rate: float = Field(0.05, gt=0, description="Step of the penalty when target_distance is set.")
 
-    floor: float = Field(0.2, ge=0, description="Smallest weight; keeps every pair in the game.")
-    ceiling: float = Field(5.0, gt=0, description="Largest weight.")
+    floor: float = Field(0.7, ge=0, description="Smallest weight; keeps every pair in the game.")
+    ceiling: float = Field(1.5, gt=0, description="Largest weight.")
     min_ess: float = Field(
         0.02, ge=0, le=1, description="Training stops if the effective share of pairs falls below this."
     )

@@ -1,0 +1,115 @@
+"""What each ingredient of transport contributes: one line per variant, paired with plain training.
+
+    python -m benchmarks.ablation ml-1m --data-dir DIR --seeds 5 --jobs 2 --only plain,transport --out FILE
+
+Every variant scores the same number of pairs per epoch, on the same split, seeds and evaluation negatives.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from towpath.data.sources import read
+from towpath.data.split import split_leave_last_two
+from towpath.experiments.compare import Done, Judging, compare_fits
+from towpath.methods.recipe import Recipe
+
+IDS: dict[str, Any] = {"players": "models", "floor": 0.5, "ceiling": 2.0, "penalty": 0.5}
+VARIANTS: dict[str, Recipe] = {
+    "plain": Recipe("mf", "plain"),
+    "plain, same proposals": Recipe("mf", "plain", {"head_negatives": 1}),
+    "transport": Recipe("mf", "transport"),
+    "transport, uniform proposals": Recipe("mf", "transport", {"head_negatives": 0}),
+    "transport, w in [.5, 2]": Recipe("mf", "transport", {"floor": 0.5, "ceiling": 2.0}),
+    "transport, w in [.2, 5]": Recipe("mf", "transport", {"floor": 0.2, "ceiling": 5.0}),
+    "no w (w = 1)": Recipe("mf", "transport", {"floor": 1.0, "ceiling": 1.0}),
+    "no g (penalty 0)": Recipe("mf", "transport", {"penalty": 0.0}),
+    "penalty .3": Recipe("mf", "transport", {"penalty": 0.3}),
+    "penalty 3": Recipe("mf", "transport", {"penalty": 3.0}),
+    "target distance 1": Recipe("mf", "transport", {"target_distance": 1.0}),
+    "domain sampled": Recipe("mf", "transport", {"domain": "sampled"}),
+    "domain ranking": Recipe("mf", "transport", {"domain": "ranking"}),
+    "relaxation soft": Recipe("mf", "transport", {"relaxation": "soft"}),
+    "w on positives too": Recipe("mf", "transport", {"scope": "all"}),
+    "models": Recipe("mf", "transport", IDS),
+    "models, uniform proposals": Recipe("mf", "transport", IDS | {"head_negatives": 0}),
+    "models, all pairs, domain sampled": Recipe(
+        "mf", "transport", IDS | {"scope": "all", "domain": "sampled"}
+    ),
+    "models, 5 critic steps": Recipe("mf", "transport", IDS | {"steps_g": 5}),
+    "models, frozen critic": Recipe("mf", "transport", IDS | {"lipschitz": "frozen"}),
+    "ease": Recipe("ease"),
+}
+
+
+def main() -> None:
+    asked = _arguments()
+    names = [name.strip() for name in asked.only.split(";")] if asked.only else list(VARIANTS)
+    reading = read(asked.data, data_dir=asked.data_dir)
+    split = split_leave_last_two(reading.interactions)
+    chosen = {name: _with(VARIANTS[name], asked.set) for name in names}
+
+    def watch(done: Done) -> None:
+        numbers = {
+            e.protocol: {m: round(100 * v, 3) for m, v in e.metrics().items()} for e in done.evaluations
+        }
+        line = {
+            "label": done.label,
+            "seed": done.seed,
+            "epochs": done.epochs,
+            "seconds": done.seconds,
+            **numbers,
+        }
+        print(json.dumps(line), flush=True)
+
+    judging = Judging(("full", "sampled"), on=asked.on)
+    result = compare_fits(
+        split, chosen, seeds=range(asked.seeds), judging=judging, watch=watch, jobs=asked.jobs
+    )
+    text = _table(result.to_json(), names)
+    print(text)
+    if asked.out is not None:
+        asked.out.write_text(text)
+
+
+def _with(recipe: Recipe, settings: list[str]) -> Recipe:
+    extra = dict(part.split("=", 1) for part in settings) if recipe.model == "mf" else {}
+    return Recipe(recipe.model, recipe.method, {**extra, **recipe.settings})
+
+
+def _table(result: dict[str, Any], names: list[str]) -> str:
+    """Means with standard deviations over seeds, and differences to the first with 95 % intervals, x 100."""
+    columns = [("full", "hit"), ("full", "ndcg"), ("sampled", "hit"), ("sampled", "ndcg")]
+    rows = {(r["label"], r["protocol"], r["metric"]): r for r in result["rows"]}
+    gaps = {(d["a"], d["protocol"], d["metric"]): d for d in result["differences"]}
+    lines = ["| variant | " + " | ".join(f"{p} {m}@10" for p, m in columns) + " |", "|---" * 5 + "|"]
+    for name in names:
+        cells = []
+        for column in columns:
+            row, gap = rows[name, *column], gaps.get((name, *column))
+            cell = f"{100 * row['mean']:.2f} ± {100 * (row['sd'] or 0):.2f}"
+            if gap is not None:
+                cell += f" ({100 * gap['mean']:+.2f}: {100 * gap['low']:+.2f} to {100 * gap['high']:+.2f})"
+            cells.append(cell)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("data")
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--only", help="variants, separated by ';'; the first is what the others are paired with"
+    )
+    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE for every factorisation")
+    parser.add_argument("--on", choices=["test", "validation"], default="test")
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
