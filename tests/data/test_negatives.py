@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fixed_scorers import events
 from small import small_interactions
 from towpath.data.interactions import Interactions
 from towpath.data.negatives import NegativeSampler, PairSet
@@ -14,9 +15,8 @@ from towpath.rng import Rng
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 30)), min_size=1))
 def test_a_pair_set_contains_what_was_put_in_and_nothing_else(pairs: list[tuple[int, int]]) -> None:
-    users, items = np.array(pairs, dtype=np.int32).T
     grid_users, grid_items = np.divmod(np.arange(21 * 31, dtype=np.int64), 31)
-    found = PairSet(users, items, n_items=31).contains(grid_users, grid_items)
+    found = PairSet(events(sorted(pairs), users=21, items=31)).contains(grid_users, grid_items)
     assert {(u, i) for u, i in zip(grid_users[found], grid_items[found], strict=True)} == set(pairs)
 
 

@@ -4,10 +4,13 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from towpath.data.cleaning import Cleaning
 from towpath.data.columns import Columns
+from towpath.data.fetch import fetch
 from towpath.data.inspect import inspect
 from towpath.data.sources import read
 from towpath.data.split import split_leave_last_two
@@ -88,6 +91,28 @@ def write_goodreads(folder: Path) -> None:
     ]
     text = "".join(json.dumps({**row, "review_text": "fine\u2028\nindeed"}) + "\n" for row in rows)
     (folder / "goodreads_reviews_history_biography.json.gz").write_bytes(gzip.compress(text.encode()))
+
+
+def test_a_copy_that_changed_since_it_was_fetched_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    write_goodreads(tmp_path / "first")
+    name = "goodreads-history-biography"
+    copy = fetch(name, tmp_path / "data", source=next((tmp_path / "first").iterdir()))
+    assert len(read(name, data_dir=tmp_path / "data").interactions) == 3
+    lines = gzip.decompress(copy.read_bytes()).splitlines(keepends=True)
+    copy.write_bytes(gzip.compress(b"".join(lines[:-1])))
+    with pytest.raises(DataError, match=r"kept when it was fetched, but has another one; fetch goodreads"):
+        read(name, data_dir=tmp_path / "data")
+
+
+def test_packed_parquet_files_of_one_name_in_two_folders_are_both_read(tmp_path: Path) -> None:
+    for folder, users in (("a", [1, 2]), ("b", [3, 4])):
+        (tmp_path / folder).mkdir()
+        pq.write_table(pa.table({"user": users, "item": [1, 2]}), tmp_path / folder / "plain")
+        packed = gzip.compress((tmp_path / folder / "plain").read_bytes())
+        (tmp_path / folder / "e.parquet.gz").write_bytes(packed)
+        (tmp_path / folder / "plain").unlink()
+    assert read(tmp_path).interactions.user_ids.values.to_pylist() == [1, 2, 3, 4]
 
 
 def test_goodreads_keeps_rows_whose_rating_was_not_given(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from small import small_split
 from towpath.data.split import Split
 from towpath.errors import ConfigError, TrainingError
 from towpath.evaluation import protocols
-from towpath.evaluation.evaluate import Validator, evaluate, validation_scores
+from towpath.evaluation.evaluate import Validator, evaluate
 from towpath.evaluation.protocols import PROTOCOLS
 
 # Three users, five items. Scores fall from item 0 to item 4 for everyone.
@@ -140,7 +140,7 @@ def test_nan_raises_and_names_the_user(protocol) -> None:
     with pytest.raises(TrainingError, match="of user 'u17' are NaN"):
         evaluate(Fixed(table), split, protocol=protocol)
     with pytest.raises(TrainingError, match="of user 'u17' are NaN"):
-        validation_scores(Fixed(table), split)
+        Validator(split)(Fixed(table))
 
 
 def test_scorers_see_the_history_of_the_part() -> None:

@@ -27,7 +27,11 @@ class NamedSet:
 
 
 _GROUPLENS = "https://files.grouplens.org/datasets"
-_MOVIELENS_LICENCE = "Research use; no redistribution or commercial use without permission of GroupLens."
+# What the READMEs of the sets say, in short.
+_MOVIELENS_LICENCE = (
+    "Research use, to be acknowledged in publications (Harper and Konstan 2015); no redistribution and no "
+    "commercial use without permission of GroupLens, and no hint that they endorse the user."
+)
 
 CATALOGUE = {
     entry.name: entry
@@ -55,7 +59,7 @@ CATALOGUE = {
             title="Last.fm (HetRec 2011): 186,479 tag events, 1,892 users, 12,523 artists",
             address=f"{_GROUPLENS}/hetrec2011/hetrec2011-lastfm-2k.zip",
             checksum="sha256:6738f48195667ff03caaab4d32ca9a3133d8cc026b7c3cdaf6ce1010e913c59c",
-            licence="Non-commercial use, with acknowledgement of Last.fm.",
+            licence="Non-commercial use, citing Last.fm (www.last.fm), whose staff to ask for any other.",
             # In the archive the file lies at the top; an unpacked copy may have a folder around it.
             member="user_taggedartists-timestamps.dat",
             columns=Columns(user="userID", item="artistID", time="timestamp"),
@@ -67,7 +71,8 @@ CATALOGUE = {
             "goodreads_reviews_history_biography.json.gz",
             # None is published: that of the first download is kept beside the file and checked ever after.
             checksum=None,
-            licence="Academic use only; no redistribution or commercial use.",
+            licence="Academic use only, citing Wan and McAuley (RecSys 2018) and Wan et al. (ACL 2019); "
+            "no redistribution, no commercial use.",
             member=None,
             columns=Columns(user="user_id", item="book_id", value="rating", time="date_updated"),
             missing_value=0.0,

@@ -49,6 +49,15 @@ def fetch(
     return target
 
 
+def refuse_changed(entry: NamedSet, copy: Path) -> None:
+    """Nothing, unless the copy has another checksum than the one that `fetch` kept beside it."""
+    if _record(copy).is_file() and not _matches(entry, copy, copy):
+        raise DataError(
+            f"{copy} should have the checksum {_expected(entry, copy)}, which was kept when it was fetched, "
+            f"but has another one; fetch {entry.name} again."
+        )
+
+
 def _copy(source: Path, part: Path, progress: Progress) -> None:
     if not source.is_file():
         raise DataError(f"There is no file {source} to take the set from; check the path.")

@@ -41,7 +41,7 @@ def inspect(reading: Reading) -> Inspection:
     """What is in the data that were read."""
     data = reading.interactions
     per_user, per_item = data.histories.lengths, data.item_counts
-    pairs = len(np.unique(data.users.astype(np.int64) * data.n_items + data.items))
+    pairs = len(np.unique(data.pair_keys()))
     times = data.times[data.times != MISSING_TIME] if data.times is not None else np.empty(0, np.int64)
     timed = len(times) > 0
     given = data.values[~np.isnan(data.values)] if data.values is not None else None

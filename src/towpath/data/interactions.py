@@ -98,6 +98,10 @@ class Interactions:
             return self.where(np.zeros(len(self), dtype=np.bool_))
         return self.where(self.times != MISSING_TIME)
 
+    def pair_keys(self) -> NDArray[np.int64]:
+        """One number for each event's pair, user * n_items + item: (n,)."""
+        return self.users.astype(np.int64) * self.n_items + self.items
+
     @cached_property
     def histories(self) -> Histories:
         """Each user's items, oldest first."""

@@ -20,10 +20,10 @@ class PairSet:
     sorted list of keys. Memory grows with the number of pairs, never with users times items.
     """
 
-    def __init__(self, users: NDArray[np.int32], items: NDArray[np.int32], n_items: int) -> None:
-        self._n_items = n_items
-        self._keys = np.unique(users.astype(np.int64) * n_items + items)
-        self._shift = np.uint64(64 - max(10, int(np.ceil(np.log2(_BITS_PER_PAIR * max(len(users), 1))))))
+    def __init__(self, events: Interactions) -> None:
+        self._n_items = events.n_items
+        self._keys = np.unique(events.pair_keys())
+        self._shift = np.uint64(64 - max(10, int(np.ceil(np.log2(_BITS_PER_PAIR * max(len(events), 1))))))
         self._filter = np.zeros(1 << (64 - int(self._shift) - 3), dtype=np.uint8)
         slots = self._slots(self._keys)
         np.bitwise_or.at(self._filter, slots >> np.uint64(3), _bit(slots))
@@ -37,6 +37,10 @@ class PairSet:
         places = np.searchsorted(self._keys, keys[maybe])
         found[maybe] = self._keys[np.minimum(places, len(self._keys) - 1)] == keys[maybe]
         return found
+
+    def items_per_user(self, n_users: int) -> NDArray[np.int64]:
+        """How many different items each user has: (n_users,)."""
+        return np.bincount(self._keys // self._n_items, minlength=n_users)
 
     def _slots(self, keys: NDArray[np.int64]) -> NDArray[np.uint64]:
         return (keys.view(np.uint64) * _SPREAD) >> self._shift
@@ -58,11 +62,10 @@ class NegativeSampler:
                 "There are no training interactions to draw negatives against; loosen the cleaning."
             )
         self.n_items = train.n_items
-        self._taken = PairSet(train.users, train.items, train.n_items)
+        self._taken = PairSet(train)
         self._histories: Histories = train.histories
         # A user who has taken everything has no negative, and nothing could be recommended to them either.
-        distinct = np.bincount(self._taken._keys // train.n_items, minlength=train.n_users)
-        self.exhausted = np.flatnonzero(distinct >= train.n_items)
+        self.exhausted = np.flatnonzero(self._taken.items_per_user(train.n_users) >= train.n_items)
 
     def sample(self, users: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """`count` untaken items for each of `users` (b,), drawn with replacement: (b, count)."""

@@ -12,6 +12,7 @@ from towpath.data.cleaning import Cleaning, Step
 from towpath.data.columns import Columns
 from towpath.data.encoding import encode
 from towpath.data.engine import engine
+from towpath.data.fetch import refuse_changed
 from towpath.data.interactions import Interactions
 from towpath.data.layout import COMPRESSIONS, KINDS, is_data_file, uncompressed
 from towpath.data.readers import read_raw
@@ -42,9 +43,10 @@ def read(
             files, source = find_files(str(data)), str(data)
         else:
             copy = local_copy(entry, data_dir)
+            refuse_changed(entry, copy)
             files, source = [_member(entry, copy, Path(scratch))], f"{entry.name} ({copy})"
             columns = _merge(columns, entry.columns)
-        files = [_plain_parquet(file, Path(scratch)) for file in files]
+        files = [_plain_parquet(file, Path(scratch) / str(place)) for place, file in enumerate(files)]
         with engine() as connection:
             raw = read_raw(connection, files, columns, entry.missing_value if entry else None)
             interactions, steps = encode(connection, raw, cleaning)
@@ -99,6 +101,7 @@ def _plain_parquet(file: Path, scratch: Path) -> Path:
     """The file itself, or a decompressed copy of a Parquet file that was compressed once more."""
     if file.suffix not in COMPRESSIONS or KINDS.get(Path(file.stem).suffix.lower()) != "parquet":
         return file
+    scratch.mkdir()  # one for each file: two may have the same name in different folders
     plain = scratch / file.stem
     try:
         with uncompressed(file) as packed, plain.open("wb") as unpacked:

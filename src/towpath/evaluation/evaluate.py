@@ -1,7 +1,7 @@
 """A scorer's worth on one part of a split, under one named protocol."""
 
 from collections.abc import Callable, Iterable
-from typing import get_args
+from typing import cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,9 +96,10 @@ class Validator:
         }
 
 
-def validation_scores(scorer: Scorer, split: Split, k: int = 10) -> dict[str, float]:
-    """Hit and NDCG at k on validation under `full`; make a `Validator` to ask more than once."""
-    return Validator(split, k)(scorer)
+def refuse_impossible(split: Split, protocol: str, on: str, k: int) -> None:
+    """Nothing, unless the split cannot be judged in this way; to be asked before a fit that takes long."""
+    _check(protocol, on, k, split.train.n_items)
+    sample_negatives(cast(Protocol, protocol), task_of(split, cast(Part, on)), seed=0)  # both just checked
 
 
 def _check(protocol: str, on: str, k: int, n_items: int) -> None:

@@ -42,8 +42,8 @@ def task_of(split: Split, on: Part) -> Task:
     if not len(part):
         raise DataError(f"The {on} part of the split has no events to judge on; split so that it has some.")
     seen = split.train if on == "validation" else join(split.train, split.validation)
-    wanted = np.unique(_pair_keys(part))
-    wanted = wanted[~_among(wanted, _pair_keys(seen))]
+    wanted = np.unique(part.pair_keys())
+    wanted = wanted[~_among(wanted, seen.pair_keys())]
     wanted = wanted[split.train.histories.lengths[wanted // part.n_items] > 0]
     if not len(wanted):
         raise DataError(
@@ -69,11 +69,6 @@ def join(first: Interactions, second: Interactions) -> Interactions:
         item_ids=first.item_ids,
         times=None if times is None else times[order],
     )
-
-
-def _pair_keys(events: Interactions) -> NDArray[np.int64]:
-    """One number for each event's pair of user and item: (n,)."""
-    return events.users.astype(np.int64) * events.n_items + events.items
 
 
 def _among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from typing import get_args
 
 import torch
 
 from towpath.data.split import Part, Split
-from towpath.errors import ConfigError, unknown_name
+from towpath.errors import ConfigError
 from towpath.evaluation.comparison import Comparison, compare
-from towpath.evaluation.evaluate import evaluate
-from towpath.evaluation.protocols import PROTOCOLS, Protocol
+from towpath.evaluation.evaluate import evaluate, refuse_impossible
+from towpath.evaluation.protocols import Protocol
 from towpath.evaluation.result import Evaluation
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
@@ -54,7 +53,12 @@ def compare_fits(
     `jobs` processes share the work, each on one thread; the numbers do not depend on how many.
     """
     judging = judging or Judging()
-    _check(recipes, seeds, judging)
+    if not recipes or not seeds:
+        raise ConfigError("A comparison needs at least one model and one seed.")
+    for recipe in recipes.values():  # whatever cannot be is said before the first fit, not after it
+        recipe.resolve()
+    for protocol in judging.protocols:
+        refuse_impossible(split, protocol, judging.on, judging.k)
     cells = [(label, replace(r, seed=s)) for s in seeds for label, r in recipes.items()]
     finished: dict[tuple[str, int], Done] = {}
     for done in _run(split, cells, judging, jobs):
@@ -108,16 +112,3 @@ def _fit_and_judge(split: Split, cell: Cell, judging: Judging) -> Done:
     )
     seconds = sum(row["seconds"] for row in fitted.history)
     return Done(label, recipe.seed, len(fitted.history), seconds, evaluations)
-
-
-def _check(recipes: Mapping[str, Recipe], seeds: Sequence[int], judging: Judging) -> None:
-    """Raises before the first fit if a later one could not be done or judged."""
-    if not recipes or not seeds:
-        raise ConfigError("A comparison needs at least one model and one seed.")
-    for recipe in recipes.values():
-        recipe.resolve()
-    for protocol in judging.protocols:
-        if protocol not in PROTOCOLS:
-            raise unknown_name("protocol", protocol, PROTOCOLS)
-    if judging.on not in get_args(Part):
-        raise unknown_name("part to judge on", judging.on, get_args(Part))

@@ -1,0 +1,42 @@
+"""A comparison that cannot be made says so before anything is trained."""
+
+import pytest
+
+from small import small_split
+from towpath.errors import TowpathError
+from towpath.experiments import compare
+from towpath.experiments.compare import Judging, compare_fits
+from towpath.methods.recipe import Recipe
+
+SPLIT = small_split()
+
+
+@pytest.mark.parametrize(
+    ("judging", "sentence"),
+    [
+        (Judging(k=0), "k must lie between 1 and the 40 candidates of the full protocol"),
+        (Judging(k=41), "k must lie between 1 and the 40 candidates"),
+        (Judging(protocols=("full", "ful")), "did you mean 'full'"),
+        (Judging(on="tset"), "did you mean 'test'"),
+        (Judging(protocols=("full", "sampled")), "needs 100 items that a user has no event with"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused_before_the_first_fit(
+    judging: Judging, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "fit", lambda *_: pytest.fail("it began to train"))
+    with pytest.raises(TowpathError, match=sentence):
+        compare_fits(SPLIT, {"mf": Recipe("mf")}, seeds=[0], judging=judging)
+
+
+@pytest.mark.parametrize(("recipes", "seeds"), [({}, [0]), ({"mf": Recipe()}, [])])
+def test_nothing_to_compare_is_refused(recipes: dict[str, Recipe], seeds: list[int]) -> None:
+    with pytest.raises(TowpathError, match="at least one model and one seed"):
+        compare_fits(SPLIT, recipes, seeds=seeds)
+
+
+def test_more_jobs_change_no_number_and_the_first_recipe_is_the_baseline() -> None:
+    recipes = {"popularity": Recipe("popularity"), "ease": Recipe("ease", settings={"ridge": 10.0})}
+    alone, together = (compare_fits(SPLIT, recipes, seeds=[0, 1], jobs=jobs) for jobs in (1, 2))
+    assert alone == together
+    assert {(d.a, d.b) for d in alone.differences} == {("ease", "popularity")}
