@@ -149,9 +149,8 @@ def test_without_a_penalty_w_flees_and_the_game_is_called_off() -> None:
 
 
 def test_w_moves_towards_what_is_shown() -> None:
-    row = fit(
-        SPLIT, Recipe("mf", "transport", FAST | {"learning_rate_w": 0.1, "floor": 0.2, "ceiling": 5})
-    ).history[-1]
+    chosen = {"learning_rate_w": 0.1, "floor": 0.2, "ceiling": 5, "epochs": 10, "patience": 10}
+    row = fit(SPLIT, Recipe("mf", "transport", FAST | chosen)).history[-1]
     assert row["w_shown"] > 1.2 * row["w_hidden"]
 
 
