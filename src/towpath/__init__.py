@@ -12,7 +12,7 @@ Each function mirrors a verb of the command line. Heavy libraries are imported w
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from towpath.data.cleaning import Cleaning
@@ -34,6 +34,9 @@ __all__ = [
     "Cleaning", "Columns", "Comparison", "Evaluation", "Fit", "Interactions", "Reading", "Recipe",
     "Recommender", "Split", "__version__", "compare", "evaluate", "fit", "load", "read", "save", "split",
 ]  # fmt: skip
+
+Way = Literal["leave-last-two", "time", "random"]
+WAYS = get_args(Way)  # of splitting
 
 # Where the types of the public functions live; they are imported when first asked for.
 _HOMES = {
@@ -76,7 +79,7 @@ def read(
 
 def split(
     data: "Reading | Interactions",
-    how: Literal["leave-last-two", "time", "random"] = "leave-last-two",
+    how: Way = "leave-last-two",
     *,
     validation_share: float = 0.1,
     test_share: float = 0.1,
@@ -96,7 +99,7 @@ def split(
         return splits.split_by_time(rows, **shares)
     if how == "random":
         return splits.split_at_random(rows, **shares, rng=Rng(seed))
-    raise unknown_name("split", how, ("leave-last-two", "time", "random"))
+    raise unknown_name("split", how, WAYS)
 
 
 def fit(split: "Split", model: str = "mf", method: str = "plain", seed: int = 0, **settings: Any) -> "Fit":

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from towpath.errors import ArtifactError
+from towpath.serving.run import Run
+
 FIT = ["--model", "popularity"]
 
 
@@ -147,6 +150,10 @@ def test_a_damaged_artifact(towpath, finished: Path, tmp_path: Path) -> None:
         assert "model.safetensors does not match its checksum" in towpath(*verb).sentence()
     model.write_bytes(whole[:100])
     assert "does not match its checksum" in towpath("evaluate", run).sentence()
+    history = run / "history.jsonl"
+    history.write_text(history.read_text()[:-3])
+    with pytest.raises(ArtifactError, match=r"history\.jsonl cannot be parsed"):
+        _ = Run(run).history
     (run / "run.json").write_text('{"format": 7}')
     assert "run format 7, and this towpath reads format 1" in towpath("evaluate", run).sentence()
     (run / "run.json").write_text("{")

@@ -35,8 +35,7 @@ def test_nothing_to_compare_is_refused(recipes: dict[str, Recipe], seeds: list[i
         compare_fits(SPLIT, recipes, seeds=seeds)
 
 
-def test_more_jobs_change_no_number_and_the_first_recipe_is_the_baseline() -> None:
+def test_the_first_recipe_is_the_baseline() -> None:
     recipes = {"popularity": Recipe("popularity"), "ease": Recipe("ease", settings={"ridge": 10.0})}
-    alone, together = (compare_fits(SPLIT, recipes, seeds=[0, 1], jobs=jobs) for jobs in (1, 2))
-    assert alone == together
-    assert {(d.a, d.b) for d in alone.differences} == {("ease", "popularity")}
+    found = compare_fits(SPLIT, recipes, seeds=[0, 1])
+    assert {(d.a, d.b) for d in found.differences} == {("ease", "popularity")}

@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contracts import SCORERS
+from fixed_scorers import Fixed
 from small import small_split
 from towpath.data.vocabulary import Vocabulary
-from towpath.errors import ArtifactError
+from towpath.errors import ArtifactError, ConfigError
 from towpath.files import PROOFS, Form, read_manifest, write_manifest
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
@@ -181,6 +182,14 @@ def test_an_unknown_model_is_refused_with_the_nearest(folder: Path) -> None:
 def test_settings_and_sizes_of_another_version_are_refused(changes: dict[str, object], folder: Path) -> None:
     with pytest.raises(ArtifactError, match="does not fit this towpath"):
         load_artifact(rewritten(folder, **changes))
+
+
+def test_a_model_of_the_users_own_is_refused_and_nothing_written(tmp_path: Path) -> None:
+    plain = an_artifact("popularity")
+    own = Artifact(Fixed(torch.zeros(2, 2)), plain.user_ids, plain.item_ids, plain.past, {})
+    with pytest.raises(ConfigError, match="Fixed is none"):
+        save_artifact(own, tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_no_artifact(tmp_path: Path) -> None:

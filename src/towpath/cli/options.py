@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from towpath.errors import ConfigError
+from towpath import WAYS
+from towpath.errors import ConfigError, unknown_name
 
 Data = Annotated[
     str, typer.Argument(metavar="DATA", help="A named set (towpath data list), a file, a glob or a folder.")
@@ -67,6 +68,11 @@ class Preparation(DataOptions):
         float, typer.Option(help="Share of the events (time, random).", rich_help_panel=_SPLIT)
     ] = 0.1
     split_seed: Annotated[int, typer.Option(help="Seed of a random split.", rich_help_panel=_SPLIT)] = 0
+
+    def __post_init__(self) -> None:
+        """Say a wrong name now, not after the data have been read."""
+        if self.split not in WAYS:
+            raise unknown_name("split", self.split, WAYS)
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,16 @@
 
 import os
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from towpath.cli.options import DataOptions, Preparation
 from towpath.cli.output import Output
-from towpath.errors import unknown_name
 
 if TYPE_CHECKING:
+    from towpath import Way
     from towpath.data.interactions import Interactions
     from towpath.data.sources import Reading
     from towpath.data.split import Split
-
-SPLITS = ("leave-last-two", "time", "random")
 
 
 def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
@@ -40,17 +38,15 @@ def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
 
 def split_data(interactions: "Interactions", options: Preparation) -> "Split":
     """The split that the options ask for."""
-    from towpath.data.split import split_at_random, split_by_time, split_leave_last_two
-    from towpath.rng import Rng
+    from towpath import split
 
-    if options.split not in SPLITS:
-        raise unknown_name("split", options.split, SPLITS)
-    if options.split == "leave-last-two":
-        return split_leave_last_two(interactions)
-    shares = {"validation_share": options.validation_share, "test_share": options.test_share}
-    if options.split == "time":
-        return split_by_time(interactions, **shares)
-    return split_at_random(interactions, **shares, rng=Rng(options.split_seed))
+    return split(
+        interactions,
+        cast("Way", options.split),  # checked when the options were made
+        validation_share=options.validation_share,
+        test_share=options.test_share,
+        seed=options.split_seed,
+    )
 
 
 def record_of(reading: "Reading", options: Preparation) -> dict[str, Any]:

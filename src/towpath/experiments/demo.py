@@ -1,7 +1,7 @@
 """The whole story on a world whose truth is known: what the log promises and what deployment would earn."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -105,7 +105,7 @@ def demonstrate(
         runs = []
         for number in range(SEEDS):
             watch(f"Training and judging {name}, seed {number + 1} of {SEEDS}")
-            fitted = fit(split, Recipe(recipe.model, recipe.method, recipe.settings, seed + number))
+            fitted = fit(split, replace(recipe, seed=seed + number))
             runs.append(_judge(fitted.scorer, world, split))
             if not fitted.history:
                 break  # a closed form gives the same for every seed

@@ -27,7 +27,7 @@ from towpath.data.interactions import Histories
 from towpath.data.parquet import read_ids, write_ids
 from towpath.data.split import Split
 from towpath.data.vocabulary import Vocabulary
-from towpath.errors import ArtifactError, unknown_name
+from towpath.errors import ArtifactError, ConfigError, unknown_name
 from towpath.evaluation.task import join
 from towpath.files import PROOFS, Form, Manifest, new_folder, read_manifest, write_manifest
 from towpath.models.registry import MODELS
@@ -126,7 +126,12 @@ def load_artifact(folder: Path) -> Artifact:
 
 
 def _name_of(scorer: Scorer) -> str:
-    return next(name for name, model in MODELS.items() if type(scorer) is model)
+    for name, model in MODELS.items():
+        if type(scorer) is model:
+            return name
+    raise ConfigError(
+        f"Only Towpath's own models ({', '.join(MODELS)}) can be saved, and {type(scorer).__name__} is none."
+    )
 
 
 def _read_scorer(manifest: Manifest, path: Path) -> Scorer:

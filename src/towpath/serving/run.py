@@ -16,7 +16,7 @@ from typing import Any
 
 from towpath.data.split import Split, load_split, save_split
 from towpath.errors import ArtifactError, ConfigError
-from towpath.files import new_folder, refuse_unwritable, write_text
+from towpath.files import damaged, new_folder, refuse_unwritable, write_text
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.serving.artifact import Artifact, artifact_of, library_versions, load_artifact, save_artifact
@@ -75,7 +75,12 @@ class Run:
     def history(self) -> list[Row]:
         """One row for each epoch so far."""
         path = self.folder / "history.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        if not path.exists():
+            return []
+        try:
+            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        except ValueError as error:  # covers JSON and text decoding
+            raise damaged(self.folder, path.name, "cannot be parsed") from error
 
     def train(self, plan: Plan, watch: Callable[[Row], None] | None = None) -> Fit:
         """The finished fit, from the last checkpoint on if there is one, with its artifact written."""
@@ -130,7 +135,7 @@ def _read_record(folder: Path) -> dict[str, Any]:
         record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         found = record["format"]
     except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactError(f"{folder / 'run.json'} is damaged and cannot be parsed; fit again.") from error
+        raise damaged(folder, "run.json", "cannot be parsed") from error
     if found != FORMAT:
         raise ArtifactError(
             f"{folder} has run format {found!r}, and this towpath reads format {FORMAT}; "
