@@ -12,7 +12,7 @@ from towpath.data.cleaning import Cleaning
 from towpath.data.columns import Columns
 from towpath.data.fetch import fetch
 from towpath.data.inspect import inspect
-from towpath.data.sources import read
+from towpath.data.sources import Reading, read
 from towpath.data.split import split_leave_last_two
 from towpath.errors import ConfigError, DataError
 
@@ -20,13 +20,17 @@ SHARED = Path(__file__).parents[2] / ".." / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="needs the real sets in ../shared/data")
 
 
+@pytest.fixture(scope="module")
+def ml_1m() -> Reading:
+    return read("ml-1m", data_dir=SHARED)
+
+
 @needs_shared
-def test_movielens_1m_has_its_published_counts_and_known_ties() -> None:
-    reading = read("ml-1m", data_dir=SHARED)
-    data = reading.interactions
+def test_movielens_1m_has_its_published_counts_and_known_ties(ml_1m: Reading) -> None:
+    data = ml_1m.interactions
     assert (len(data), data.n_users, data.n_items) == (1_000_209, 6_040, 3_706)
     assert data.user_ids.ids(np.array([0, 6039])) == [1, 6040]
-    found = inspect(reading)
+    found = inspect(ml_1m)
     assert found.tied_at_the_end == pytest.approx(0.42, abs=0.005)
     assert (found.first_time, found.last_time) == ("2000-04-25 23:05:32+00:00", "2003-02-28 17:49:50+00:00")
     split = split_leave_last_two(data)
@@ -34,13 +38,13 @@ def test_movielens_1m_has_its_published_counts_and_known_ties() -> None:
 
 
 @needs_shared
-def test_movielens_1m_splits_ties_by_the_row_of_the_file(tmp_path: Path) -> None:
+def test_movielens_1m_splits_ties_by_the_row_of_the_file(ml_1m: Reading) -> None:
     with zipfile.ZipFile(SHARED / "ml-1m.zip") as archive:
-        lines = archive.read("ml-1m/ratings.dat").decode("latin-1").split("\n")
-    rows = np.array([line.split("::") for line in lines if line], dtype=np.int64)
+        text = archive.read("ml-1m/ratings.dat").decode("latin-1")
+    rows = np.fromstring(text.replace("::", " "), dtype=np.int64, sep=" ").reshape(-1, 4)
     last = rows[np.lexsort((np.arange(len(rows)), rows[:, 3], rows[:, 0]))]
     last = last[np.append(np.diff(last[:, 0]) != 0, True)]
-    test = split_leave_last_two(read("ml-1m", data_dir=SHARED).interactions).test
+    test = split_leave_last_two(ml_1m.interactions).test
     assert test.item_ids.ids(test.items) == last[:, 1].tolist()
 
 
