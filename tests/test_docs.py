@@ -174,6 +174,13 @@ def test_settings_reference_has_every_model_and_method_and_every_setting_a_text(
     )
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_defaults_that_a_method_changes_are_told(method):
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    for name, value in METHODS[method].training.items():
+        assert f"`{name}={value}`" in page.split(f"## method: {method}\n")[1].split("\n## ")[0]
+
+
 def test_every_choice_of_transport_is_explained():
     page = (ROOT / "docs" / "transport.md").read_text(encoding="utf-8")
     for name, field in TransportSettings.model_fields.items():
