@@ -50,7 +50,10 @@ def parse_settings(kind: type[S], values: Mapping[str, Any]) -> S:
         return kind.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
+        why = first["msg"].removeprefix("Value error, ")
+        if not first["loc"]:  # said of several settings together
+            raise ConfigError(f"These settings do not go together: {why}.") from None
         key = ".".join(map(str, first["loc"]))
         raise ConfigError(
-            f"The setting {key} cannot be {first['input']!r}: {first['msg'][:1].lower()}{first['msg'][1:]}."
+            f"The setting {key} cannot be {first['input']!r}: {why[:1].lower()}{why[1:]}."
         ) from None
