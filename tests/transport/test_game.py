@@ -120,6 +120,8 @@ def test_same_seed_same_floats(players: str) -> None:
         {"players": "margin", "target_distance": 0.5, "domain": "ranking"},
         {"players": "models", "lipschitz": "frozen", "steps_g": 2},
         {"players": "models", "head_negatives": 1, "head": 12},
+        {"players": "margin", "order": "wgf"},
+        {"players": "margin", "schedule": "simultaneous"},
     ],
 )
 def test_a_resumed_game_reaches_the_same_floats(tmp_path: Path, settings: dict) -> None:
@@ -161,7 +163,7 @@ def test_w_moves_towards_what_is_shown() -> None:
         ({"order": "ffw"}, "order names each of f, w and g once"),
         ({"domain": "ranking", "relaxation": "soft"}, "no gradient"),
         ({"domain": "sampled", "pool": 3}, "cannot exceed pool"),
-        ({"players": "models", "w": "ease"}, "w must be a model that can be trained"),
+        ({"players": "models", "w": "ease"}, "w needs a model with parameters to train"),
         ({"players": "models", "g": "mff"}, "did you mean 'mf'"),
         ({"penality": 1}, "did you mean 'penalty'"),
         ({"head_negatives": 4}, "cannot exceed negatives"),

@@ -22,6 +22,9 @@ class Critic(Protocol):
     def begin(self, scorer: Scorer) -> None:
         """Called once when the game begins, with f as its warm start left it."""
 
+    def forget(self) -> None:
+        """Drop what is not part of the state, so that an epoch begins alike whether resumed or not."""
+
     def respond(self, table: Table, mass_w: Tensor) -> None:
         """Move towards (or straight to) the critic that tells w's pairs from f's best."""
 
@@ -47,6 +50,10 @@ class MarginCritic(nn.Module):
 
     def begin(self, scorer: Scorer) -> None:
         """Nothing to prepare."""
+
+    def forget(self) -> None:
+        """Drop the solution of the last batch."""
+        self._solution = None
 
     def respond(self, table: Table, mass_w: Tensor) -> None:
         """Solve the transport on the line for this batch."""
@@ -81,6 +88,9 @@ class ModelCritic(nn.Module):
     def begin(self, scorer: Scorer) -> None:
         """What the control does when the game begins."""
         self._control.begin(self.scorer, scorer)
+
+    def forget(self) -> None:
+        """Nothing: all that a model knows is in its parameters."""
 
     def respond(self, table: Table, mass_w: Tensor) -> None:
         """One ascent step on the gap."""

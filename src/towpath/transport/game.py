@@ -64,6 +64,7 @@ class TransportLearner:
         if number == self._settings.warm_epochs + 1:
             self.critic.begin(self.scorer)
         self._deployment.begin_epoch(number, self._rng)
+        self.critic.forget()
         self.scorer.train()
         inner = self._inner_tables(number)
         looks, losses = [], torch.zeros(())

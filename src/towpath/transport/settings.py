@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from towpath.models.registry import refuse_untrainable
 from towpath.models.scorer import Settings
 from towpath.transport.objective import Measure
 from towpath.transport.reco import Relaxation
@@ -95,6 +96,9 @@ class TransportSettings(Settings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "TransportSettings":
+        for player, model in (("w", self.w), ("g", self.g)):
+            if model:
+                refuse_untrainable(model, player)
         if self.floor > self.ceiling:
             raise ValueError(f"floor ({self.floor}) cannot exceed ceiling ({self.ceiling})")
         if sorted(self.order) != ["f", "g", "w"]:
