@@ -6,6 +6,7 @@ import torch
 
 from contracts import SCORERS
 from small import small_split
+from towpath.data.negatives import NegativeSampler
 from towpath.errors import ConfigError
 from towpath.models.registry import build
 from towpath.models.scorer import Scorer, Sizes, context_of
@@ -121,6 +122,32 @@ def test_factorization_by_hand() -> None:
     context = context_of(mf, np.array([0]), SPLIT.train.histories)
     assert mf.score(context, torch.tensor([[0, 1]])).tolist() == [[12.75, 3.5]]
     assert mf.score_with_norms(context, torch.tensor([[0, 1]]))[1].tolist() == [[30.0, 6.0]]
+
+
+def test_a_start_from_ease_ranks_like_ease_when_wide_enough() -> None:
+    """Scale and shift aside, the rank-39 copy of a 60 x 40 matrix is nearly the matrix itself."""
+    ease, mf = filled("ease"), build("mf", {"embedding_dim": 39, "start": "ease", "start_ridge": 10.0}, SIZES)
+    mf.initialise(SPLIT.train, Rng(0))
+    every = torch.arange(SIZES.items)[None]
+    copied, original = scores(mf, np.arange(60), every), scores(ease, np.arange(60), every)
+    together = torch.corrcoef(torch.stack([copied.flatten(), original.flatten()]))[0, 1]
+    assert together > 0.999
+
+
+def test_a_start_from_ease_is_calibrated() -> None:
+    """Among positives and as many negatives, the mean probability is one half."""
+    mf = build("mf", {"embedding_dim": 8, "start": "ease", "start_ridge": 10.0}, SIZES)
+    mf.initialise(SPLIT.train, Rng(0))
+    users = SPLIT.train.users.astype(np.int64)
+    negative = NegativeSampler(SPLIT.train).sample(users, 1, Rng(5).numpy("n"))
+    items = torch.from_numpy(np.column_stack([SPLIT.train.items, negative]))
+    assert float(torch.sigmoid(scores(mf, users, items)).mean()) == pytest.approx(0.5, abs=0.03)
+
+
+def test_a_start_wider_than_the_data_is_filled_with_zeros() -> None:
+    mf = build("mf", {"embedding_dim": 100, "start": "ease"}, SIZES)
+    mf.initialise(SPLIT.train, Rng(0))
+    assert (mf.items.weight[:, 39:] == 0).all()
 
 
 def test_large_tables_get_sparse_gradients() -> None:

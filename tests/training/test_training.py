@@ -116,7 +116,7 @@ def test_a_resumed_run_reaches_the_same_floats(tmp_path: Path) -> None:
 
 
 def test_the_best_epoch_is_kept() -> None:
-    quality = iter([1.0, 5.0, 2.0, 2.0, 2.0, 2.0])
+    quality = iter([0.0, 1.0, 5.0, 2.0, 2.0, 2.0, 2.0])  # the first is that of the start
     kept: dict[float, dict[str, torch.Tensor]] = {}
     learner = learner_on(small_split())
 
@@ -147,7 +147,7 @@ class WithAPlayerBeside(PlainLearner):
 
 def test_other_players_are_kept_as_they_were_in_the_best_epoch(tmp_path: Path) -> None:
     split = small_split()
-    quality = iter([1.0, 5.0, 2.0, 2.0])
+    quality = iter([0.0, 1.0, 5.0, 2.0, 2.0])
 
     def validate(scorer: Scorer) -> Row:
         return {"validation_hit": next(quality)}
@@ -162,8 +162,19 @@ def test_other_players_are_kept_as_they_were_in_the_best_epoch(tmp_path: Path) -
     assert (fit.best_epoch, fit.beside) == (2, {"w.epoch": torch.tensor(2)})
 
 
+def test_a_start_that_training_makes_worse_is_kept() -> None:
+    quality = iter([5.0, 1.0, 1.0, 1.0])
+    learner = learner_on(small_split())
+    before = {k: v.clone() for k, v in learner.scorer.state_dict().items()}
+    chosen = SETTINGS.model_copy(update={"patience": 2})
+    fit = train(learner, lambda scorer: {"validation_hit": next(quality)}, chosen)
+    assert fit.best_epoch == 0
+    assert fit.stopped_because.endswith("the start is kept")
+    assert all(torch.equal(v, before[k]) for k, v in fit.scorer.state_dict().items())
+
+
 def test_a_number_that_breaks_stops_training() -> None:
-    values = iter([0.5, math.nan])
+    values = iter([0.0, 0.5, math.nan])
     with pytest.raises(
         TrainingError, match=r"validation_hit became nan in epoch 2 \(last finite value: 0.5\)"
     ):

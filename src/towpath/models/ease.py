@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 from scipy import linalg, sparse
 from torch import Tensor
@@ -39,11 +40,7 @@ class Ease(Scorer):
 
     def __init__(self, settings: Settings, sizes: Sizes) -> None:
         super().__init__(settings, sizes)
-        if sizes.items > _MOST_ITEMS:
-            raise ConfigError(
-                f"EASE keeps a dense item-by-item matrix and takes at most {_MOST_ITEMS:,} items; "
-                f"these data have {sizes.items:,}. Raise --min-per-item, or fit mf."
-            )
+        refuse_large_catalogue(sizes.items)
         self.register_buffer("weights", torch.zeros(sizes.items, sizes.items))
         self.register_buffer("starts", torch.zeros(sizes.users + 1, dtype=torch.long))
         self.register_buffer("taken", torch.zeros(0, dtype=torch.int32))
@@ -51,18 +48,8 @@ class Ease(Scorer):
 
     def initialise(self, train: Interactions, rng: Rng) -> None:
         """Solve the regression."""
-        ones = np.ones(len(train), dtype=np.float32)
-        taken = sparse.csr_matrix((ones, (train.users, train.items)), shape=(train.n_users, train.n_items))
-        taken.data[:] = 1  # a repeated pair counts once
-        gram = (taken.T @ taken).toarray()
-        gram[np.diag_indices_from(gram)] += self.settings.ridge
-        # Symmetric and positive definite, so Cholesky halves the work of a general inverse.
-        inverse = linalg.cho_solve(
-            linalg.cho_factor(gram, overwrite_a=True), np.eye(len(gram), dtype=np.float32)
-        )
-        weights = inverse / -np.diag(inverse)[None, :]
-        np.fill_diagonal(weights, 0)
-        self.weights.copy_(torch.from_numpy(weights))
+        taken = taken_matrix(train)
+        self.weights.copy_(torch.from_numpy(solve_ease(taken, self.settings.ridge)))
         self.starts.copy_(torch.from_numpy(taken.indptr))
         self.taken = torch.from_numpy(taken.indices)
 
@@ -80,6 +67,35 @@ class Ease(Scorer):
     def item_similarity(self, items: Tensor) -> Tensor:
         """The weight with which each item speaks for every other."""
         return self.weights[items]
+
+
+def refuse_large_catalogue(items: int) -> None:
+    """Nothing, unless there are more items than the regression can hold."""
+    if items > _MOST_ITEMS:
+        raise ConfigError(
+            f"EASE keeps a dense item-by-item matrix and takes at most {_MOST_ITEMS:,} items; "
+            f"these data have {items:,}. Raise --min-per-item, or fit mf from a random start."
+        )
+
+
+def taken_matrix(train: Interactions) -> sparse.csr_matrix:
+    """X: one where the user (row) has taken the item (column)."""
+    ones = np.ones(len(train), dtype=np.float32)
+    taken = sparse.csr_matrix((ones, (train.users, train.items)), shape=(train.n_users, train.n_items))
+    taken.data[:] = 1  # a repeated pair counts once
+    return taken
+
+
+def solve_ease(taken: sparse.csr_matrix, ridge: float) -> NDArray[np.float32]:
+    """B = I - P / diag(P) with P = (X'X + ridge I)^-1: (items, items)."""
+    gram = (taken.T @ taken).toarray()
+    gram[np.diag_indices_from(gram)] += ridge
+    # Symmetric and positive definite, so Cholesky halves the work of a general inverse.
+    identity = np.eye(len(gram), dtype=np.float32)
+    inverse = linalg.cho_solve(linalg.cho_factor(gram, overwrite_a=True), identity)
+    weights: NDArray[np.float32] = (inverse / -np.diag(inverse)[None, :]).astype(np.float32, copy=False)
+    np.fill_diagonal(weights, 0)
+    return weights
 
 
 def _make_room(module: Ease, state: dict[str, Tensor], prefix: str, *_: object) -> None:

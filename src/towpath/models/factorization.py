@@ -1,11 +1,14 @@
 """Matrix factorisation with biases."""
 
+from typing import Literal
+
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
 from towpath.kernels.inner_products import inner_products, usable
+from towpath.models.closed_start import ClosedStart, start_from_ease
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
 
@@ -17,7 +20,13 @@ class FactorizationSettings(Settings):
     """Settings of matrix factorisation."""
 
     embedding_dim: int = Field(32, ge=1, description="Length of the user and item vectors.")
+    start: Literal["random", "ease"] = Field(
+        "random",
+        description="Where training starts: `random` vectors, or those that copy `ease` best, which are good "
+        "before the first epoch (lower learning_rate then).",
+    )
     init_std: float = Field(0.1, gt=0, description="Standard deviation of the vectors' random start.")
+    start_ridge: float = Field(800.0, gt=0, description="Ridge penalty of the EASE that start=ease copies.")
 
 
 class Factorization(Scorer):
@@ -38,12 +47,21 @@ class Factorization(Scorer):
         self.bias = nn.Parameter(torch.zeros(()))
 
     def initialise(self, train: Interactions, rng: Rng) -> None:
-        """Draw the vectors; biases start at zero."""
+        """Draw the vectors, or take them from EASE; biases of users and items start at zero."""
         with torch.no_grad():
             for name, table in (("users", self.users), ("items", self.items)):
                 table.weight.normal_(0, self.settings.init_std, generator=rng.torch("initialise", name))
                 table.weight[:, -1] = 0
             self.bias.zero_()
+            if self.settings.start == "ease":
+                self._take(
+                    start_from_ease(train, self.settings.embedding_dim, self.settings.start_ridge, rng)
+                )
+
+    def _take(self, start: ClosedStart) -> None:
+        self.users.weight[:, :-1] = torch.from_numpy(start.users)
+        self.items.weight[:, :-1] = torch.from_numpy(start.items)
+        self.bias.fill_(start.bias)
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """Inner products plus biases."""

@@ -13,7 +13,7 @@ from towpath.files import new_file
 from towpath.models.tensors import write_tensors
 from towpath.training.fit import Row
 
-_FORMAT = "1"
+_FORMAT = "2"
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Progress:
     """
 
     history: tuple[Row, ...]
-    best_epoch: int
+    best_epoch: int  # 0: the start, before any training
+    best_score: float  # validation Hit@10 of the best epoch
     learner: dict[str, Tensor]
     best: dict[str, Tensor]
     beside: dict[str, Tensor]
@@ -39,6 +40,7 @@ def save_checkpoint(path: Path, progress: Progress) -> None:
         "format": _FORMAT,
         "history": json.dumps(progress.history),
         "best_epoch": str(progress.best_epoch),
+        "best_score": repr(progress.best_score),
     }
     with new_file(path, advice="free some space, then go on with --resume") as partial:
         write_tensors(tensors, partial, notes)
@@ -64,7 +66,7 @@ def load_checkpoint(path: Path) -> Progress:
         part, name = key.split("/", 1)
         parts[part][name] = tensor
     history = tuple(json.loads(notes["history"]))
-    return Progress(history, int(notes["best_epoch"]), **parts)
+    return Progress(history, int(notes["best_epoch"]), float(notes["best_score"]), **parts)
 
 
 def nested(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -52,7 +52,7 @@ def train(
     With a checkpoint path, the state is kept there after every epoch, and a run that finds one goes on
     from it to the same floats that it would have reached undisturbed.
     """
-    progress = _start(learner, checkpoint)
+    progress = _start(learner, validate, checkpoint)
     while (reason := _stop_reason(progress, settings)) is None:
         number = len(progress.history) + 1
         began = time.perf_counter()
@@ -70,38 +70,36 @@ def train(
     return Fit(learner.scorer, progress.history, progress.best_epoch, reason, progress.beside)
 
 
-def _start(learner: Learner, checkpoint: Path | None) -> Progress:
+def _start(learner: Learner, validate: Callable[[Scorer], Row], checkpoint: Path | None) -> Progress:
     if checkpoint is not None and checkpoint.exists():
         progress = load_checkpoint(checkpoint)
         learner.load_state(progress.learner)
         return progress
-    return _best_now((), 0, learner)
+    # A start in closed form may be better than anything that training makes of it.
+    return _best_now((), 0, learner, validate(learner.scorer)[DECIDES])
 
 
 def _after(progress: Progress, row: Row, learner: Learner) -> Progress:
     history = (*progress.history, row)
-    best_so_far = max((r[DECIDES] for r in progress.history), default=-math.inf)
-    if row[DECIDES] > best_so_far:
-        return _best_now(history, int(row["epoch"]), learner)
+    if row[DECIDES] > progress.best_score:
+        return _best_now(history, int(row["epoch"]), learner, row[DECIDES])
     return replace(progress, history=history, learner=learner.state())
 
 
-def _best_now(history: tuple[Row, ...], epoch: int, learner: Learner) -> Progress:
+def _best_now(history: tuple[Row, ...], epoch: int, learner: Learner, score: float) -> Progress:
     """Progress whose best epoch is the last one."""
     best = {name: tensor.detach().clone() for name, tensor in learner.scorer.state_dict().items()}
-    return Progress(history, epoch, learner.state(), best, learner.beside())
+    return Progress(history, epoch, score, learner.state(), best, learner.beside())
 
 
 def _stop_reason(progress: Progress, settings: TrainingSettings) -> str | None:
     """Why training is over, as a sentence; None while it is not."""
     done = len(progress.history)
+    kept = f"epoch {progress.best_epoch}" if progress.best_epoch else "the start"
     if done - progress.best_epoch > settings.patience:
-        return (
-            f"validation Hit@10 has not risen for {done - progress.best_epoch} epochs; "
-            f"epoch {progress.best_epoch} is kept"
-        )
+        return f"validation Hit@10 has not risen for {done - progress.best_epoch} epochs; {kept} is kept"
     if done >= settings.epochs:
-        return f"all {settings.epochs} epochs are done; epoch {progress.best_epoch} is kept"
+        return f"all {settings.epochs} epochs are done; {kept} is kept"
     return None
 
 
