@@ -69,7 +69,8 @@ class CatalogueBatches:
         self._items = torch.arange(train.n_items, device=self._device)[None]
         self._users = np.flatnonzero(train.histories.lengths)
         # As many users as have batch_size positives together, so that a step means the same as when sampled.
-        self._per_batch = max(1, round(settings.batch_size * len(self._users) / max(1, len(train))))
+        positives = settings.batch_size_for(len(train))
+        self._per_batch = max(1, round(positives * len(self._users) / max(1, len(train))))
 
     def __len__(self) -> int:
         return -(-len(self._users) // self._per_batch)
@@ -107,6 +108,7 @@ class SampledBatches:
         self._ranking = ranking or LiveRanking(scorer, train, shown=1, depth=settings.head)
         self._scorer = scorer
         self._settings = settings
+        self._batch_size = settings.batch_size_for(len(train))
         self._sampler = NegativeSampler(train)
         self._device = next(scorer.parameters()).device
         rows = np.arange(len(train))
@@ -119,14 +121,14 @@ class SampledBatches:
             )
 
     def __len__(self) -> int:
-        return -(-len(self._rows) // self._settings.batch_size)
+        return -(-len(self._rows) // self._batch_size)
 
     def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:
         """Every positive once."""
         order = rng.numpy(name + "order", number).permutation(self._rows)
         draw = self._drawer(number, rng, name)
-        for start in range(0, len(order), self._settings.batch_size):
-            yield self._batch(order[start : start + self._settings.batch_size], draw)
+        for start in range(0, len(order), self._batch_size):
+            yield self._batch(order[start : start + self._batch_size], draw)
 
     def refresh(self) -> None:
         """Take the ranking anew if negatives are drawn from its head."""

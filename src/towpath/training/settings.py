@@ -21,7 +21,9 @@ class TrainingSettings(Settings):
         description="What each step looks at: positives with `sampled` negatives, or users with the whole "
         "`catalogue`, every untaken item a negative (best where users times items is not too large).",
     )
-    batch_size: int = Field(4096, ge=1, description="Positives per step.")
+    batch_size: int = Field(
+        0, ge=0, description="Positives per step; 0: such that an epoch has about 240 steps, 256 to 4096."
+    )
     negatives: int = Field(
         3, ge=1, description="Untaken items of the same user drawn per positive, every batch."
     )
@@ -43,6 +45,13 @@ class TrainingSettings(Settings):
         gt=0,
         description="Longest gradient (over all parameters) that is not shortened; none by default.",
     )
+
+    def batch_size_for(self, positives: int) -> int:
+        """Positives per step when there are so many in all.
+
+        Small data in large batches would get too few steps an epoch for early stopping to be patient enough.
+        """
+        return self.batch_size or min(4096, max(256, positives // 240))
 
     @model_validator(mode="after")
     def _head_negatives_are_negatives(self) -> "TrainingSettings":
