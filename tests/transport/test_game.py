@@ -135,12 +135,13 @@ def test_a_resumed_game_reaches_the_same_floats(tmp_path: Path, settings: dict) 
     assert whole.history[-1]["penalty"] == resumed.history[-1]["penalty"]
 
 
-def test_a_tight_target_raises_the_penalty_and_a_loose_one_lowers_it() -> None:
+@pytest.mark.parametrize("schedule", ["flat", "simultaneous"])
+def test_a_tight_target_raises_the_penalty_and_a_loose_one_lowers_it(schedule: str) -> None:
     tight, loose = (
-        fit(SPLIT, Recipe("mf", "transport", FAST | {"target_distance": t})).history[-1]["penalty"]
+        fit(SPLIT, Recipe("mf", "transport", FAST | {"target_distance": t, "schedule": schedule}))
         for t in (0.0, 100.0)
     )
-    assert loose < 1.0 < tight
+    assert loose.history[-1]["penalty"] < 1.0 < tight.history[-1]["penalty"]
 
 
 def test_without_a_penalty_w_flees_and_the_game_is_called_off() -> None:

@@ -67,7 +67,9 @@ class CatalogueBatches:
         self._scorer = scorer
         self._device = next(scorer.parameters()).device
         self._items = torch.arange(train.n_items, device=self._device)[None]
-        self._users = np.flatnonzero(train.histories.lengths)
+        # Users without positives teach nothing, users who have taken everything have nothing to be shown.
+        lengths = train.histories.lengths
+        self._users = np.flatnonzero((lengths > 0) & (lengths < train.n_items))
         # As many users as have batch_size positives together, so that a step means the same as when sampled.
         positives = settings.batch_size_for(len(train))
         self._per_batch = max(1, round(positives * len(self._users) / max(1, len(train))))

@@ -112,7 +112,7 @@ class TransportLearner:
         loss = self._move_f(risk, norms)
         if small.deploys_something:
             self._weights_optimiser.step(payoff)
-            self.critic.respond(small, masses)
+            self._move_g(small, masses)
         return loss
 
     def _moves(self) -> Iterator[str]:
@@ -173,9 +173,7 @@ class TransportLearner:
             return
         with torch.no_grad():
             masses = self._mass(table, self.weights(table.pairs))
-        self.critic.respond(table, masses)
-        if self._settings.target_distance is not None:
-            self._move_penalty(table, masses)
+        self._move_g(table, masses)
 
     def _weight_loss(self, table: Table) -> Tensor:
         """What w descends."""
@@ -187,10 +185,12 @@ class TransportLearner:
             return payoff
         return payoff + self._settings.ess_penalty * (1 / effective_sample_size(weights, table.scope) - 1)
 
-    def _move_penalty(self, table: Table, masses: Tensor) -> None:
-        """One dual step towards the target distance."""
+    def _move_g(self, table: Table, masses: Tensor) -> None:
+        """A move of the critic, and one dual step of the penalty if there is a target distance."""
         settings = self._settings
-        assert settings.target_distance is not None
+        self.critic.respond(table, masses)
+        if settings.target_distance is None:
+            return
         with torch.no_grad():
             gap = transport_gap(self.critic(table.pairs), masses, self.critic(table.deployed), table.mass_f)
         self.penalty = dual_step(self.penalty, float(gap), settings.target_distance, settings.penalty_rate)
