@@ -1,14 +1,19 @@
 """Several recipes fitted with the same seeds on the same split, judged alike and compared in pairs."""
 
+import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
+from threading import Thread
 
 import torch
 
 from towpath.data.split import Part, Split
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, TrainingError
 from towpath.evaluation.comparison import Comparison, compare
 from towpath.evaluation.evaluate import evaluate, refuse_impossible
 from towpath.evaluation.protocols import Protocol
@@ -81,13 +86,31 @@ def _run(split: Split, cells: Sequence[Cell], judging: Judging, jobs: int) -> It
         return
     # Spawned, not forked: torch's threads do not survive a fork.
     with ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (split, judging)) as pool:
-        waiting = [pool.submit(_in_worker, cell) for cell in cells]
+        others = set(active_children())
+        with _ctrl_c_held_back():
+            waiting = [pool.submit(_in_worker, cell) for cell in cells]
         try:
             for future in as_completed(waiting):
                 yield future.result()
+        except BrokenProcessPool as error:
+            raise TrainingError(
+                "A process that shared the work was killed, most likely for want of memory; use fewer jobs."
+            ) from error
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            # Not pool.shutdown(): it waits for fits that nobody wants any more.
+            for worker in set(active_children()) - others:
+                worker.terminate()
             raise
+
+
+@contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """A block in which Ctrl-C waits, also for the processes started there, until they can leave it alone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _worker: tuple[Split, Judging] | None = None  # what a worker process was started with
@@ -95,8 +118,19 @@ _worker: tuple[Split, Judging] | None = None  # what a worker process was starte
 
 def _start_worker(split: Split, judging: Judging) -> None:
     global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is ended by the one that started it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    Thread(target=_leave_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     _worker = (split, judging)
+
+
+def _leave_with_parent() -> None:
+    """End this worker when the process that started it is gone, however it went; it would wait for ever."""
+    parent = parent_process()
+    assert parent is not None, "workers are started by a pool"
+    parent.join()
+    os._exit(1)
 
 
 def _in_worker(cell: Cell) -> Done:
