@@ -39,3 +39,14 @@ def test_the_first_recipe_is_the_baseline() -> None:
     recipes = {"popularity": Recipe("popularity"), "ease": Recipe("ease", settings={"ridge": 10.0})}
     found = compare_fits(SPLIT, recipes, seeds=[0, 1])
     assert {(d.a, d.b) for d in found.differences} == {("ease", "popularity")}
+
+
+def test_a_closed_form_is_fitted_once_and_stands_for_every_seed() -> None:
+    fitted: list[tuple[str, int]] = []
+    recipes = {"mf": Recipe("mf", settings={"epochs": 1}), "popularity": Recipe("popularity")}
+    found = compare_fits(
+        SPLIT, recipes, seeds=[3, 4], watch=lambda done: fitted.append((done.label, done.seed))
+    )
+    assert sorted(fitted) == [("mf", 3), ("mf", 4), ("popularity", 3)]
+    spread = {(row.label, row.metric): row.sd for row in found.rows}
+    assert spread["popularity", "hit"] == 0

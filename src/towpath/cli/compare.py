@@ -46,7 +46,7 @@ def compare(
     --set KEY=VALUE holds for all; --set mf.KEY=VALUE for one model or method.
     """
     use_threads(training.threads)
-    from towpath.experiments.compare import Judging, compare_fits
+    from towpath.experiments.compare import Judging, cells_of, compare_fits
 
     recipes = _recipes(options, parse_settings(training.set))
     for recipe in recipes.values():
@@ -58,7 +58,7 @@ def compare(
         k=options.k,
     )
     split = split_data(read_data(data, prepare, output).interactions, prepare)
-    with output.progress("Fitting", len(seeds) * len(recipes)) as step:
+    with output.progress("Fitting", len(cells_of(recipes, seeds))) as step:
 
         def watch(done: "Done") -> None:
             step(f"{done.label}, seed {done.seed}: {done.epochs} epochs")
@@ -111,7 +111,8 @@ def _show(comparison: "Comparison", recipes: "dict[str, Recipe]", output: Output
         {"model": recipes[row["label"]].model, "method": recipes[row["label"]].method, **row}
         for row in result["rows"]
     ]
-    how = f"on {comparison.on}, k = {comparison.k}, {comparison.users:,} users, {comparison.seeds} seeds"
+    seeds = "one seed" if comparison.seeds == 1 else f"{comparison.seeds} seeds"
+    how = f"on {comparison.on}, k = {comparison.k}, {comparison.users:,} users, {seeds}"
     means = ("label", "protocol", "metric", "mean", "sd")
     gaps = ("a", "b", "protocol", "metric", "mean", "low", "high")
     tables = [Listing(f"Means {how}", means, [[row[name] for name in means] for row in result["rows"]])]

@@ -20,6 +20,7 @@ from towpath.evaluation.protocols import Protocol
 from towpath.evaluation.result import Evaluation
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
+from towpath.models.registry import is_trainable
 from towpath.rng import Rng
 
 
@@ -55,6 +56,7 @@ def compare_fits(
     """Means over seeds of each recipe, and its paired differences to the first one.
 
     The split and the evaluation's negatives are the same for all; a seed changes initial values and sampling.
+    A model in closed form is fitted once, whatever the seeds.
     `jobs` processes share the work, each on one thread; the numbers do not depend on how many.
     """
     judging = judging or Judging()
@@ -64,19 +66,34 @@ def compare_fits(
         recipe.resolve()
     for protocol in judging.protocols:
         refuse_impossible(split, protocol, judging.on, judging.k)
-    cells = [(label, replace(r, seed=s)) for s in seeds for label, r in recipes.items()]
+    cells = cells_of(recipes, seeds)
     finished: dict[tuple[str, int], Done] = {}
     for done in _run(split, cells, judging, jobs):
         finished[done.label, done.seed] = done
         if watch is not None:
             watch(done)
-    return compare(
-        {label: [e for s in seeds for e in finished[label, s].evaluations] for label in recipes},
-        rng=Rng(0),
-    )
+    return compare({label: _over_seeds(label, seeds, finished) for label in recipes}, rng=Rng(0))
 
 
 Cell = tuple[str, Recipe]
+
+
+def cells_of(recipes: Mapping[str, Recipe], seeds: Sequence[int]) -> list[Cell]:
+    """Every fit that a comparison needs."""
+    return [
+        (label, replace(recipe, seed=seed))
+        for seed in seeds
+        for label, recipe in recipes.items()
+        if seed == seeds[0] or is_trainable(recipe.model)
+    ]
+
+
+def _over_seeds(
+    label: str, seeds: Sequence[int], finished: Mapping[tuple[str, int], Done]
+) -> list[Evaluation]:
+    """The evaluations of a label, seed by seed; where it was fitted once, that one for every seed."""
+    first = finished[label, seeds[0]]
+    return [e for seed in seeds for e in finished.get((label, seed), first).evaluations]
 
 
 def _run(split: Split, cells: Sequence[Cell], judging: Judging, jobs: int) -> Iterator[Done]:

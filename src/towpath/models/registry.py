@@ -33,9 +33,14 @@ def build(name: str, settings: Mapping[str, Any], sizes: Sizes) -> Scorer:
     return kind(parse_settings(kind.settings_type, settings), sizes)
 
 
+def is_trainable(name: str) -> bool:
+    """Whether the model of this name has parameters to train; a closed form has none, and needs no seed."""
+    return any(p.requires_grad for p in build(name, {}, Sizes(2, 2)).parameters())
+
+
 def refuse_untrainable(name: str, what: str) -> None:
     """Nothing, unless the model of this name has no parameters to train; `what` is what asks for it."""
-    if not any(p.requires_grad for p in build(name, {}, Sizes(2, 2)).parameters()):
+    if not is_trainable(name):
         raise ConfigError(
             f"{what} needs a model with parameters to train, such as mf, and {name} has a closed form."
         )
