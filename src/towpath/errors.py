@@ -33,8 +33,11 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
 
     >>> print(unknown_name("model", "esae", ["mf", "ease"]))
     There is no model 'esae'; did you mean 'ease'? Known: ease, mf.
+    >>> print(unknown_name("model", "pop", ["popularity", "mf"]))
+    There is no model 'pop'; did you mean 'popularity'? Known: mf, popularity.
     """
     names = sorted(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    begin = [known for known in names if name and known.startswith(name)]  # an abbreviation is no near miss
+    near = begin or get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return ConfigError(f"There is no {kind} {name!r}{hint} Known: {', '.join(names)}.")

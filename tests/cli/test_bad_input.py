@@ -3,6 +3,7 @@
 import gzip
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -51,7 +52,9 @@ def test_mixed_and_missing_times_for_a_time_split(towpath, tmp_path: Path) -> No
     assert "soon" in refused(towpath, tmp_path, mixed, "--split", "time")
     rows = [f"u{u},i{i},{'' if u == i == 0 else 10 * u + i}" for u in range(5) for i in range(5)]
     missing = written(tmp_path / "b.csv", "user,item,time", *rows)
-    assert "1 of 25" in refused(towpath, tmp_path, missing, "--split", "time")
+    sentence = refused(towpath, tmp_path, missing, "--split", "time")
+    assert "1 of 25" in sentence
+    assert "--split random" in sentence
     none = written(tmp_path / "c.csv", "user,item", *(f"u{u},i{i}" for u in range(5) for i in range(5)))
     assert "time" in refused(towpath, tmp_path, none, "--split", "time")
 
@@ -60,6 +63,8 @@ def test_a_truncated_file(towpath, events: Path, tmp_path: Path) -> None:
     data = tmp_path / "a.csv.gz"
     data.write_bytes(gzip.compress(events.read_bytes())[:-2000])
     assert str(data) in refused(towpath, tmp_path, data)
+    data.write_bytes(gzip.compress(events.read_bytes())[:50])
+    assert refused(towpath, tmp_path, data).endswith("; copy or make it again.")
 
 
 def test_a_line_that_does_not_parse_is_named(towpath, tmp_path: Path) -> None:
@@ -82,12 +87,16 @@ def test_one_user_or_one_item(rows: list[str], towpath, tmp_path: Path) -> None:
 def test_missing_files_and_unknown_names(towpath, tmp_path: Path) -> None:
     assert "no-such.csv" in refused(towpath, tmp_path, tmp_path / "no-such.csv")
     assert "did you mean 'ml-1m'?" in refused(towpath, tmp_path, "ml-1n")
+    assert f"data fetch ml-1m --data-dir {tmp_path}`" in refused(
+        towpath, tmp_path, "ml-1m", "--data-dir", tmp_path
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "part"),
     [
         (["--model", "esae"], "did you mean 'ease'?"),
+        (["--model", "pop"], "did you mean 'popularity'?"),
         (["--method", "plane"], "did you mean 'plain'?"),
         (["--set", "epcohs=3"], "did you mean 'epochs'?"),
         (["--set", "epochs=many"], "epochs cannot be 'many'"),
@@ -160,8 +169,19 @@ def test_a_damaged_artifact(towpath, finished: Path, tmp_path: Path) -> None:
     assert "cannot be parsed" in towpath("evaluate", run).sentence()
 
 
-def script(*arguments: str) -> list[str]:
-    return [sys.executable, "-c", "from towpath.cli import main; raise SystemExit(main())", *arguments]
+def test_what_is_no_run_is_not_evaluated(towpath, finished: Path, events: Path) -> None:
+    assert "saved model without the data" in towpath("evaluate", finished / "artifact").sentence()
+    assert "is no run folder" in towpath("evaluate", events).sentence()
+
+
+def test_a_model_larger_than_memory(towpath, events: Path, tmp_path: Path) -> None:
+    huge = towpath("fit", events, "--set", f"embedding_dim={10**11}", "--out", tmp_path / "run")
+    assert "not enough memory" in huge.sentence()
+
+
+def script(*arguments: object) -> list[str]:
+    code = "from towpath.cli import main; raise SystemExit(main())"
+    return [sys.executable, "-c", code, *map(str, arguments)]
 
 
 def test_a_bug_shows_its_traceback_and_asks_for_a_report(towpath, finished: Path, monkeypatch) -> None:
@@ -183,6 +203,20 @@ def test_ctrl_c_anywhere_is_one_sentence(towpath, finished: Path, monkeypatch) -
     monkeypatch.setattr("towpath.serving.recommender.load", interrupted)
     answer = towpath("recommend", finished, "--user", "u1")
     assert (answer.code, answer.err) == (130, "towpath: Stopped.\n")
+
+
+def test_ctrl_c_in_a_comparison_by_several_processes(events: Path) -> None:
+    long = ["--seeds", "40", "--jobs", "2", "--set", "epochs=200", "--set", "patience=200"]
+    process = subprocess.Popen(
+        script("compare", events, *long), stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    before = [process.stderr.readline() for _ in range(4)]  # what was guessed; then the processes are started
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everyone gets it
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130, (before, err)
+    assert "Traceback" not in err
+    assert err.splitlines()[-1] == "towpath: Stopped."
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

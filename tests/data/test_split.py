@@ -134,7 +134,7 @@ def test_missing_times_are_refused_with_count_and_example() -> None:
 
 def test_a_split_that_leaves_a_part_empty_is_refused() -> None:
     short = small_interactions(per_user=2)
-    with pytest.raises(DataError, match="users need at least 3 events"):
+    with pytest.raises(DataError, match="only users with at least 3 events are split"):
         split_leave_last_two(short)
 
 

@@ -86,6 +86,8 @@ def _sentence_or_bug(error: Exception) -> int:
         why = (error.strerror or str(error)).lower()
         what = "free some space" if error.errno in _FULL else "choose another place"
         return _say(f"Cannot use{where}: {why}; {what} and try again.", CANNOT)
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # torch has no class for it
+        return _say("There is not enough memory for that; ask for smaller models or bring less data.", CANNOT)
     traceback.print_exception(error)
     return _say("This is a bug in Towpath; please report it with the lines above.", BUG)
 

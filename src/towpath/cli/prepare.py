@@ -9,6 +9,7 @@ from towpath.cli.output import Output
 
 if TYPE_CHECKING:
     from towpath import Way
+    from towpath.data.cleaning import Step
     from towpath.data.interactions import Interactions
     from towpath.data.sources import Reading
     from towpath.data.split import Split
@@ -29,11 +30,16 @@ def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
     for note in reading.notes:
         output.say(note)
     for step in reading.steps:
-        dropped = f"dropped {step.dropped_rows:,}, left " if step.dropped_rows else ""
-        output.say(
-            f"{step.name}: {dropped}{step.rows:,} rows of {step.users:,} users and {step.items:,} items"
-        )
+        output.say(f"{step.name}: {_outcome(step)}")
     return reading
+
+
+def _outcome(step: "Step") -> str:
+    """What a step of cleaning did; that of reading is no more than what it found."""
+    if step.name != "read" and not step.dropped_rows:
+        return "nothing to drop"
+    dropped = f"dropped {step.dropped_rows:,}, left " if step.dropped_rows else ""
+    return f"{dropped}{step.rows:,} rows of {step.users:,} users and {step.items:,} items"
 
 
 def split_data(interactions: "Interactions", options: Preparation) -> "Split":

@@ -96,8 +96,8 @@ def local_copy(entry: NamedSet, data_dir: Path | None) -> Path:
                 return candidate
     where = f"in {data_dir}" if data_dir is not None else "here, since no data directory was given"
     raise DataError(
-        f"{entry.name} is not {where}; get it with `towpath data fetch {entry.name}`, "
-        "or name the folder that has it with --data-dir."
+        f"{entry.name} is not {where}; get it with `towpath data fetch {entry.name} --data-dir "
+        f"{data_dir or 'FOLDER'}`, or name the folder that has it with --data-dir."
     )
 
 

@@ -88,7 +88,8 @@ def _peek(path: Path) -> bytes:
         with uncompressed(path) as stream:
             return stream.read(PEEK_BYTES)
     except (OSError, EOFError, pa.ArrowException) as error:
-        raise DataError(f"{path} cannot be read: {_sentence(error)}.") from error
+        advice = "ask for the right to" if isinstance(error, PermissionError) else "copy or make it again"
+        raise DataError(f"{path} cannot be read: {_sentence(error)}; {advice}.") from error
 
 
 def _sentence(error: BaseException) -> str:

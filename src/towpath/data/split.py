@@ -81,7 +81,7 @@ def split_by_time(
     if interactions.times is None:
         raise DataError(
             "split_by_time needs a time for every interaction, but the data have no time column; "
-            "name it with --time-col, or use split_leave_last_two or split_at_random."
+            "name it with --time-col, or use split_leave_last_two or split_at_random (--split random)."
         )
     _refuse_missing_times(interactions, interactions.times, "split_by_time")
     n = len(interactions)
@@ -169,7 +169,8 @@ def _refuse_missing_times(interactions: Interactions, times: NDArray[np.int64], 
     item = interactions.item_ids.ids(interactions.items[missing[:1]])[0]
     raise DataError(
         f"{who} needs a time for every interaction; {len(missing):,} of {len(interactions):,} have none "
-        f"(first: user {user!r}, item {item!r}). Use split_at_random, or drop them with interactions.timed()."
+        f"(first: user {user!r}, item {item!r}). Use split_at_random (--split random), or drop them with "
+        "interactions.timed()."
     )
 
 
@@ -188,7 +189,7 @@ def _cuts(interactions: Interactions, times: NDArray[np.int64], *events: int) ->
     if len(set(cuts)) < len(events):
         raise DataError(
             "split_by_time needs enough distinct times to cut at, but too many events share their time; "
-            "use split_leave_last_two or other shares."
+            "use split_leave_last_two (--split leave-last-two) or other shares."
         )
     return cuts
 
@@ -208,7 +209,7 @@ def _split(interactions: Interactions, parts: NDArray[np.int8], description: str
     if not (len(validation) and len(test) and len(train)):
         raise DataError(
             f"A split ({description}) should give each part some events, but training has {len(train):,}, "
-            f"validation {len(validation):,} and test {len(test):,}; users need "
-            f"at least {sql.SHORTEST} events each, so bring more data or clean less."
+            f"validation {len(validation):,} and test {len(test):,}; only users with at least "
+            f"{sql.SHORTEST} events are split, so bring more data, clean less or ask for larger shares."
         )
     return Split(train, validation, test, description)

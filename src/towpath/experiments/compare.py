@@ -104,9 +104,9 @@ def _run(split: Split, cells: Sequence[Cell], judging: Judging, jobs: int) -> It
     # Spawned, not forked: torch's threads do not survive a fork.
     with ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (split, judging)) as pool:
         others = set(active_children())
-        with _ctrl_c_held_back():
-            waiting = [pool.submit(_in_worker, cell) for cell in cells]
         try:
+            with _ctrl_c_held_back():
+                waiting = [pool.submit(_in_worker, cell) for cell in cells]
             for future in as_completed(waiting):
                 yield future.result()
         except BrokenProcessPool as error:

@@ -16,7 +16,7 @@ from typing import Any
 
 from towpath.data.split import Split, load_split, save_split
 from towpath.errors import ArtifactError, ConfigError
-from towpath.files import damaged, new_folder, refuse_unwritable, write_text
+from towpath.files import MANIFEST, damaged, new_folder, refuse_unwritable, write_text
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.serving.artifact import Artifact, artifact_of, library_versions, load_artifact, save_artifact
@@ -130,7 +130,7 @@ def open_run(folder: Path, plan: Plan, *, resume: bool) -> Run:
 def _read_record(folder: Path) -> dict[str, Any]:
     """The contents of `run.json`; any JSON."""
     if not (folder / "run.json").is_file():
-        raise ArtifactError(f"There is no run at {folder}; make one with towpath fit DATA --out {folder}.")
+        raise _no_run(folder)
     try:
         record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         found = record["format"]
@@ -142,6 +142,18 @@ def _read_record(folder: Path) -> dict[str, Any]:
             "fit again, or use the towpath version that wrote it."
         )
     return record
+
+
+def _no_run(folder: Path) -> ArtifactError:
+    """The error for a path that is no run folder."""
+    if (folder / MANIFEST).is_file():
+        return ArtifactError(
+            f"{folder} is a saved model without the data that it would be judged on; give the run folder "
+            "that towpath fit made."
+        )
+    if folder.exists():
+        return ArtifactError(f"{folder} is no run folder; give one that towpath fit made.")
+    return ArtifactError(f"There is no run at {folder}; make one with towpath fit DATA --out {folder}.")
 
 
 def _refuse_another_plan(run: Run, plan: Plan) -> None:
