@@ -131,13 +131,26 @@ def test_a_local_copy_is_taken_and_checked(name: str, publisher: Publisher, tmp_
     assert fetch(name, tmp_path / "data", source=copy).read_bytes() == CONTENT
     assert publisher.asked == []
     copy.write_bytes(b"another file")
-    with pytest.raises(DataError, match="checksum"):
+    with pytest.raises(DataError, match=r"mine.zip should have the checksum .* leave --from out"):
         fetch(name, tmp_path / "data", source=copy)
     # The good copy of before is still there.
     assert (tmp_path / "data" / "ml-1m.zip").read_bytes() == CONTENT
     assert files(tmp_path / "data") == ["ml-1m.zip"]
     with pytest.raises(DataError, match="There is no file"):
         fetch(name, tmp_path / "data", source=tmp_path / "absent.zip")
+
+
+def test_an_unpacked_copy_needs_no_fetching(name: str, tmp_path: Path) -> None:
+    (tmp_path / "mine" / "ml-1m").mkdir(parents=True)
+    with pytest.raises(DataError, match=f"is a folder; .* with --data-dir {tmp_path / 'mine'}"):
+        fetch(name, tmp_path / "data", source=tmp_path / "mine" / "ml-1m")
+
+
+def test_a_fetch_that_fails_leaves_no_empty_folder(name: str, publisher: Publisher, tmp_path: Path) -> None:
+    publisher.status = 404
+    with pytest.raises(DataError, match="answered 404"):
+        fetch(name, tmp_path / "data")
+    assert files(tmp_path) == []
 
 
 def test_without_a_published_checksum_the_first_copy_counts(

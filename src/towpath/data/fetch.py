@@ -5,6 +5,7 @@ import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 
@@ -33,6 +34,9 @@ def fetch(
     """
     entry = named_set(name)
     target = data_dir / entry.file_name
+    if source is not None and not source.is_file():
+        raise _no_copy(source, entry)
+    was_missing = not data_dir.exists()
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         if target.is_file() and source is None and _matches(entry, target, target):
@@ -42,10 +46,16 @@ def fetch(
             _download(entry, part, progress)
         else:
             _copy(source, part, progress)
-        _check(entry, part, target)
+        _check(entry, part, target, source)
         os.replace(part, target)
     except OSError as error:
-        raise DataError(f"{entry.name} cannot be stored in {data_dir}: {error.strerror or error}.") from error
+        why = (error.strerror or str(error)).lower()
+        advice = "free some space or choose another --data-dir"
+        raise DataError(f"{entry.name} cannot be stored in {data_dir}: {why}; {advice}.") from error
+    finally:
+        if was_missing:
+            with suppress(OSError):
+                data_dir.rmdir()  # which it can be only if nothing came to lie in it
     return target
 
 
@@ -58,9 +68,17 @@ def refuse_changed(entry: NamedSet, copy: Path) -> None:
         )
 
 
+def _no_copy(source: Path, entry: NamedSet) -> DataError:
+    """The error for a path that holds no copy of the set as its publisher packed it."""
+    if source.is_dir():
+        return DataError(
+            f"--from takes the publisher's own file {entry.file_name}, and {source} is a folder; an unpacked "
+            f"copy needs no fetching, so name the folder around it with --data-dir {source.parent}."
+        )
+    return DataError(f"There is no file {source} to take the set from; check the path.")
+
+
 def _copy(source: Path, part: Path, progress: Progress) -> None:
-    if not source.is_file():
-        raise DataError(f"There is no file {source} to take the set from; check the path.")
     try:
         shutil.copyfile(source, part)
     except BaseException:
@@ -114,13 +132,17 @@ def _receive(response: HTTPResponse, part: Path, progress: Progress) -> None:
         raise ConnectionError(f"the transfer broke off after {here:,} of {total:,} bytes")
 
 
-def _check(entry: NamedSet, copy: Path, target: Path) -> None:
+def _check(entry: NamedSet, copy: Path, target: Path, source: Path | None) -> None:
     """Raise and remove the copy if its checksum is wrong; keep the checksum if it is the first."""
     if not _matches(entry, copy, target):
         copy.unlink()
+        what = f"What came as {entry.file_name}" if source is None else str(source)
+        advice = (
+            "fetch it again" if source is None else "bring another copy, or leave --from out to download it"
+        )
         raise DataError(
-            f"The copy of {entry.file_name} should have the checksum {_expected(entry, target)} but "
-            "has another one, so it was removed; it is damaged or another version: fetch it again."
+            f"{what} should have the checksum {_expected(entry, target)} but has another one, so it is "
+            f"damaged or another version and was not kept; {advice}."
         )
     if entry.checksum is None and not _record(target).exists():
         write_text(_record(target), f"{file_digest(copy)}  {entry.file_name}\n")
