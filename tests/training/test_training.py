@@ -187,6 +187,14 @@ def test_a_number_that_breaks_stops_training() -> None:
         train(learner_on(small_split()), lambda scorer: {"validation_hit": next(values)}, SETTINGS)
 
 
+def test_a_loss_that_breaks_is_said_before_the_scores_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = learner_on(small_split())
+    monkeypatch.setattr(learner, "epoch", lambda number: {"loss": math.nan})
+    quality = iter([0.0])  # that of the start; there is no other
+    with pytest.raises(TrainingError, match="loss became nan in epoch 1"):
+        train(learner, lambda scorer: {"validation_hit": next(quality)}, SETTINGS)
+
+
 @pytest.mark.parametrize("damage", ["truncate", "empty"])
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "checkpoint.safetensors"

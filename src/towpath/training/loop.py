@@ -58,6 +58,7 @@ def train(
         began = time.perf_counter()
         row: Row = {"epoch": number, **learner.epoch(number)}
         trained = time.perf_counter()
+        _refuse_broken_numbers(row, progress)  # which player broke is known here, and no longer by its scores
         row |= validate(learner.scorer)
         row |= {"seconds": trained - began, "validation_seconds": time.perf_counter() - trained}
         _refuse_broken_numbers(row, progress)
