@@ -122,6 +122,12 @@ def test_writing_twice_gives_the_same_bytes_and_replaces(folder: Path) -> None:
     assert [p.name for p in folder.parent.iterdir()] == ["artifact"]
 
 
+def test_all_files_may_be_read_by_whom_a_new_file_may_be_read(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "new").touch()
+    modes = {file.name: file.stat().st_mode for file in folder.iterdir()}
+    assert set(modes.values()) == {(tmp_path / "new").stat().st_mode}, modes
+
+
 def test_no_pickle_inside(folder: Path) -> None:
     assert sorted(p.name for p in folder.iterdir()) == sorted([*FILES, "manifest.json"])
     for name in FILES[:2]:
