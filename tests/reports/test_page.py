@@ -55,9 +55,14 @@ def test_page_asks_for_nothing_from_the_net():
 
 
 def test_missing_charts_say_how_to_get_them():
-    html = to_html(Page("t", "l", (Section("s", figures=(Figure(None, "what it would show"),)),)))
-    assert "towpath[report]" in html
-    assert "what it would show" in html
+    html = to_html(Page("t", "l", (Section("s", figures=(Figure(None, "bars are intervals"),)),)))
+    assert "pip install altair vl-convert-python" in html
+    assert "bars" not in html  # there are none
+
+
+def test_commands_stand_on_lines_of_their_own():
+    html = to_html(Page("t", "l", (Section("s", commands=("towpath fit a.csv", "towpath <x>")),)))
+    assert "<pre>towpath fit a.csv\ntowpath &lt;x&gt;</pre>" in html
 
 
 def test_page_is_written_whole_and_nothing_else_is_left(tmp_path):

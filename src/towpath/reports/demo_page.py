@@ -137,10 +137,15 @@ def _gap_section(demo: Demonstration) -> Section:
 _NEXT = Section(
     "With your own data",
     (
-        "A table of events with a user, an item and, if possible, a time is enough. "
-        "“towpath fit events.csv --model mf --out run” trains a recommender, “towpath evaluate run” judges "
-        "it, “towpath compare events.csv --models mf,ease --seeds 3” says whether a difference is more than "
-        "luck, and “towpath recommend run --user ID” gives a list.",
+        "A table of events with a user, an item and, if possible, a time is enough. These commands train a "
+        "recommender, judge it, give a list for a user, and say whether one recommender is better than "
+        "another by more than luck:",
+    ),
+    commands=(
+        "towpath fit events.csv --model mf --out run",
+        "towpath evaluate run",
+        "towpath recommend run --user ID",
+        "towpath compare events.csv --models mf,ease --seeds 3",
     ),
 )
 

@@ -19,6 +19,7 @@ class Section:
     paragraphs: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
+    commands: tuple[str, ...] = ()  # lines to copy
 
 
 @dataclass(frozen=True)
