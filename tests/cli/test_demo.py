@@ -47,7 +47,7 @@ def test_a_bad_place_is_said_before_anything_is_trained(tmp_path, capsys, monkey
 
 
 @pytest.mark.slow
-def test_the_real_demo_takes_less_than_forty_seconds_of_one_core(tmp_path):
+def test_the_real_demo_takes_less_than_two_minutes_of_one_core(tmp_path):
     code = (
         "import resource, sys; from towpath.cli import main; main(sys.argv[1:]); "
         "used = resource.getrusage(resource.RUSAGE_SELF); print(used.ru_utime + used.ru_stime)"
@@ -56,4 +56,4 @@ def test_the_real_demo_takes_less_than_forty_seconds_of_one_core(tmp_path):
         [sys.executable, "-c", code, "demo", "--out", str(tmp_path), "--quiet"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert float(done.stdout.splitlines()[-1]) < 40
+    assert float(done.stdout.splitlines()[-1]) < 120  # about 30 where it was written

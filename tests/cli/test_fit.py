@@ -118,7 +118,7 @@ def command(*arguments: object) -> list[str]:
 
 
 def wait_for_rows(run: Path, rows: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180  # torch takes long to load on a slow or busy machine
     while time.monotonic() < deadline and process.poll() is None:
         history = run / "history.jsonl"
         if history.exists() and len(history.read_text().splitlines()) >= rows:
