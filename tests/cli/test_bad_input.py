@@ -67,6 +67,13 @@ def test_a_truncated_file(towpath, events: Path, tmp_path: Path) -> None:
     assert refused(towpath, tmp_path, data).endswith("; copy or make it again.")
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_one_may_not_read(towpath, tmp_path: Path) -> None:
+    data = written(tmp_path / "a.csv", "user,item", "a,x", "b,y")
+    data.chmod(0)
+    assert "should be readable but is not for you" in refused(towpath, tmp_path, data)
+
+
 def test_a_line_that_does_not_parse_is_named(towpath, tmp_path: Path) -> None:
     data = written(
         tmp_path / "a.jsonl", '{"user": 1, "item": 2}', '{"user": 1, "item"', '{"user": 2, "item": 2}'

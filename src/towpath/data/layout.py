@@ -87,9 +87,12 @@ def _peek(path: Path) -> bytes:
     try:
         with uncompressed(path) as stream:
             return stream.read(PEEK_BYTES)
+    except PermissionError as error:
+        raise DataError(
+            f"{path} should be readable but is not for you; ask its owner for the right."
+        ) from error
     except (OSError, EOFError, pa.ArrowException) as error:
-        advice = "ask for the right to" if isinstance(error, PermissionError) else "copy or make it again"
-        raise DataError(f"{path} cannot be read: {_sentence(error)}; {advice}.") from error
+        raise DataError(f"{path} cannot be read: {_sentence(error)}; copy or make it again.") from error
 
 
 def _sentence(error: BaseException) -> str:
