@@ -168,6 +168,8 @@ def test_w_moves_towards_what_is_shown() -> None:
         ({"players": "models", "g": "mff"}, "did you mean 'mf'"),
         ({"penality": 1}, "did you mean 'penalty'"),
         ({"head_negatives": 4}, "cannot exceed negatives"),
+        ({"warm_epochs": 3}, "none left for the game"),
+        ({"shown": 41}, "cannot be made of 40"),
     ],
 )
 def test_what_does_not_fit_together_is_said(settings: dict, sentence: str) -> None:

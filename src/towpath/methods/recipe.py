@@ -46,6 +46,7 @@ class Recipe:
             shares[owner][key] = value
         model, training, method = (parse_settings(k, s) for k, s in zip(kinds, shares, strict=True))
         assert isinstance(training, TrainingSettings)
+        method_named(self.method).refuse(training, method)
         return Resolved(model, training, method)
 
     def resolved(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from towpath.data.interactions import Interactions
-from towpath.errors import unknown_name
+from towpath.errors import ConfigError, unknown_name
 from towpath.models.scorer import Scorer, Settings
 from towpath.rng import Rng
 from towpath.training.loop import Learner
@@ -33,12 +33,14 @@ class Task:
 class Method:
     """How a method is set and how it makes a learner out of a task.
 
-    `training` holds defaults of the fit loop that differ for this method.
+    `training` holds defaults of the fit loop that differ for this method; `refuse` raises if the settings of
+    the loop and of the method do not go together.
     """
 
     settings_type: type[Settings]
     learner: Callable[[Task, Settings], Learner]
     training: Mapping[str, Any] = field(default_factory=dict)
+    refuse: Callable[[TrainingSettings, Settings], None] = lambda training, settings: None
 
 
 def _plain(task: Task, settings: Settings) -> Learner:
@@ -50,10 +52,19 @@ def _transport(task: Task, settings: Settings) -> Learner:
     return TransportLearner(task.scorer, task.train, task.training, settings, task.rng)
 
 
+def _refuse_no_game(training: TrainingSettings, settings: Settings) -> None:
+    assert isinstance(settings, TransportSettings)
+    if settings.warm_epochs >= training.epochs:
+        raise ConfigError(
+            f"After warm_epochs = {settings.warm_epochs} of epochs = {training.epochs} there is none left "
+            "for the game; lower warm_epochs, or use method 'plain'."
+        )
+
+
 METHODS: dict[str, Method] = {
     "plain": Method(PlainSettings, _plain),
     # What f is about to show is rarely among uniform negatives, so one in three comes from there.
-    "transport": Method(TransportSettings, _transport, {"head_negatives": 1}),
+    "transport": Method(TransportSettings, _transport, {"head_negatives": 1}, _refuse_no_game),
 }
 
 

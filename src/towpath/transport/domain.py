@@ -5,6 +5,7 @@ from torch import Tensor
 
 from towpath.data.interactions import Interactions
 from towpath.data.negatives import NegativeSampler
+from towpath.errors import ConfigError
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
 from towpath.training.batches import Batch
@@ -31,6 +32,10 @@ class Deployment:
     def __init__(
         self, scorer: Scorer, train: Interactions, training: TrainingSettings, settings: TransportSettings
     ) -> None:
+        if settings.shown > train.n_items:
+            raise ConfigError(
+                f"Lists of shown = {settings.shown:,} items cannot be made of {train.n_items:,}; lower shown."
+            )
         self._scorer, self._settings = scorer, settings
         depth = max(settings.shown, training.head if training.head_negatives else 0)
         self.ranking = LiveRanking(scorer, train, shown=settings.shown, depth=depth)
