@@ -24,6 +24,7 @@ def test_distance_and_critic_agree_with_scipy(first: list, second: list) -> None
     attained = float((a * solved.critic(x)).sum() - (b * solved.critic(y)).sum())
     np.testing.assert_allclose(float(solved.distance), exact, atol=1e-6)
     np.testing.assert_allclose(attained, exact, atol=1e-5)
+    np.testing.assert_allclose(solved.at_x, solved.critic(x), atol=1e-6)
 
 
 @given(measures, measures)

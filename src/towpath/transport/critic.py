@@ -41,11 +41,15 @@ class MarginCritic(nn.Module):
         super().__init__()
         self.optimiser = Optimiser([], learning_rate=1)  # nothing to train
         self._solution: LineTransport | None = None
+        self._solved: Pairs | None = None  # the pairs it was solved for, and its values there
+        self._values: Tensor
 
     def forward(self, pairs: Pairs) -> Tensor:
         """The potential at each pair's margin; zero before the first response."""
         if self._solution is None:
             return torch.zeros_like(pairs.margins)
+        if pairs is self._solved:
+            return self._values  # the knots themselves: no need to look them up again
         return self._solution.critic(pairs.margins)
 
     def begin(self, scorer: Scorer) -> None:
@@ -53,15 +57,18 @@ class MarginCritic(nn.Module):
 
     def forget(self) -> None:
         """Drop the solution of the last batch."""
-        self._solution = None
+        self._solution = self._solved = None
 
     def respond(self, table: Table, mass_w: Tensor) -> None:
         """Solve the transport on the line for this batch."""
-        inside = mass_w > 0
+        margins, inside = table.pairs.margins, mass_w > 0
         shown = table.mass_f > 0
         self._solution = transport_on_line(
-            table.pairs.margins[inside], mass_w[inside], table.deployed.margins[shown], table.mass_f[shown]
+            margins[inside], mass_w[inside], table.deployed.margins[shown], table.mass_f[shown]
         )
+        # Pairs that w does not weigh are in neither measure; what the critic says of them is not asked.
+        self._solved, self._values = table.pairs, torch.zeros_like(margins)
+        self._values[inside] = self._solution.at_x
 
     def steepness(self, table: Table) -> float:
         """One, by construction."""

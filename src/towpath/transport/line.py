@@ -10,12 +10,14 @@ from torch import Tensor
 class LineTransport:
     """The Wasserstein distance between two measures on the line, and the critic that attains it.
 
-    The critic is piecewise linear with slopes in {-1, 0, 1}: `knots` (m,) ascending, `values` (m,) at them.
+    The critic is piecewise linear with slopes in {-1, 0, 1}: `knots` (m,) ascending, `values` (m,) at them,
+    `at_x` (n,) at the points of the first measure, in their own order.
     """
 
     distance: Tensor
     knots: Tensor
     values: Tensor
+    at_x: Tensor
 
     def critic(self, points: Tensor) -> Tensor:
         """The critic at any points, continued flat beyond the outermost knots; same shape."""
@@ -43,7 +45,8 @@ def transport_on_line(x: Tensor, mass_x: Tensor, y: Tensor, mass_y: Tensor) -> L
     slopes = torch.where(difference.abs() > 1e-7, difference.sign(), 0.0).to(knots.dtype)
     from_right = (slopes * widths).flip(0).cumsum(0).flip(0)
     values = torch.cat([from_right, from_right.new_zeros(1)])
-    in_x = torch.empty_like(values)
-    in_x[order] = values
-    values = values - (in_x[: len(x)] * mass_x).sum()
-    return LineTransport((difference.abs().to(knots.dtype) * widths).sum(), knots, values)
+    unsorted = torch.empty_like(values)
+    unsorted[order] = values
+    mean = (unsorted[: len(x)] * mass_x).sum()
+    distance = (difference.abs().to(knots.dtype) * widths).sum()
+    return LineTransport(distance, knots, values - mean, unsorted[: len(x)] - mean)
