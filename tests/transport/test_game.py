@@ -42,11 +42,13 @@ def unchanged(module: torch.nn.Module, before: dict[str, torch.Tensor]) -> bool:
 
 @pytest.mark.parametrize("schedule", ["flat", "nested", "simultaneous"])
 @pytest.mark.parametrize("players", ["margin", "models"])
+@pytest.mark.parametrize("pairs", [{}, {"head_negatives": 1, "head": 12}, {"pairs": "catalogue"}])
 def test_frozen_weights_without_penalty_are_plain_training_float_for_float(
-    schedule: str, players: str
+    schedule: str, players: str, pairs: dict
 ) -> None:
-    game = learner(floor=1.0, ceiling=1.0, penalty=0.0, schedule=schedule, players=players)
-    plain = PlainLearner(model(), SPLIT.train, TRAINING, Rng(0))
+    training = TRAINING.model_copy(update=pairs)
+    game = learner(training, floor=1.0, ceiling=1.0, penalty=0.0, schedule=schedule, players=players)
+    plain = PlainLearner(model(), SPLIT.train, training, Rng(0))
     for number in (1, 2, 3):
         game.epoch(number)
         plain.epoch(number)
