@@ -37,7 +37,9 @@ class Recipe:
         kinds = self._kinds()
         if self.method != "plain":
             refuse_untrainable(self.model, f"The method {self.method!r}")
-        shares: list[dict[str, Any]] = [{}, dict(method_named(self.method).training), {}]
+        # What suits the method comes after what suits the model, and what was asked for after both.
+        suited = {**model_type(self.model).suited_training, **method_named(self.method).training}
+        shares: list[dict[str, Any]] = [{}, suited, {}]
         for key, value in self.settings.items():
             owner = next((i for i, kind in enumerate(kinds) if key in kind.model_fields), None)
             if owner is None:

@@ -1,8 +1,9 @@
 """The one contract of everything that can score a user and an item."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -50,6 +51,8 @@ class Scorer(nn.Module, ABC):
     """
 
     settings_type: ClassVar[type[Settings]]
+    # Defaults of the fit loop that suit this model better than the common ones.
+    suited_training: ClassVar[Mapping[str, Any]] = {}
     # How many of a user's latest items `score` wants to see in the context.
     history_length: int = 0
 
