@@ -1,7 +1,7 @@
 """Who plays w and g, by the names in the settings."""
 
 from towpath.data.interactions import Interactions
-from towpath.models.registry import build
+from towpath.models.players import player_model, player_rng
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
 from towpath.transport.critic import MarginCritic, ModelCritic
@@ -17,7 +17,7 @@ def make_weights(
     """The weighting that the settings ask for."""
     if settings.players == "margin":
         return MarginWeights(settings.floor, settings.ceiling)
-    model = _model(settings.w, "w", scorer, train, rng)
+    model = player_model(settings.w, "w", scorer, train, rng)
     return ModelWeights(model, settings.floor, settings.ceiling)
 
 
@@ -29,9 +29,9 @@ def make_critic(
         return MarginCritic()
     if settings.lipschitz == "frozen":
         model: Scorer = FrozenFeatures(scorer)
-        model.initialise(train, _stream(rng, "g"))
+        model.initialise(train, player_rng(rng, "g"))
     else:
-        model = _model(settings.g, "g", scorer, train, rng)
+        model = player_model(settings.g, "g", scorer, train, rng)
     return ModelCritic(model, _control(settings), settings.learning_rate_g, settings.critic_range)
 
 
@@ -43,15 +43,3 @@ def _control(settings: TransportSettings) -> Control:
         "frozen": Anchored(),
     }
     return kinds.get(settings.lipschitz, Control())
-
-
-def _model(name: str, player: str, scorer: Scorer, train: Interactions, rng: Rng) -> Scorer:
-    """A model of its own for this player: the named one with its defaults, or another one like f."""
-    model = build(name, {}, scorer.sizes) if name else type(scorer)(scorer.settings, scorer.sizes)
-    model.initialise(train, _stream(rng, player))
-    return model
-
-
-def _stream(rng: Rng, player: str) -> Rng:
-    """A root of randomness of its own, so that players do not start from the same numbers."""
-    return Rng(int(rng.numpy("player", player).integers(2**62)))
