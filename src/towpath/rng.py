@@ -29,10 +29,6 @@ class Rng:
         """The torch CPU generator of this name, at its first draw."""
         return torch.Generator().manual_seed(self._entropy(name) % 2**63)
 
-    def player(self, name: str) -> "Rng":
-        """A root of randomness of its own, so that two players do not start from the same numbers."""
-        return Rng(int(self.numpy("player", name).integers(2**62)))
-
     def _entropy(self, name: tuple[str | int, ...]) -> int:
         # A cryptographic hash is stable over processes and Python versions, which hash() is not.
         text = "\0".join([str(self.seed), *map(str, name)])
