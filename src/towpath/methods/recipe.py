@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from towpath.errors import unknown_name
+from towpath.errors import ConfigError, unknown_name
 from towpath.methods.registry import method_named
 from towpath.models.registry import model_type, parse_settings, refuse_untrainable
 from towpath.models.scorer import Settings
@@ -37,6 +37,7 @@ class Recipe:
         kinds = self._kinds()
         if self.method != "plain":
             refuse_untrainable(self.model, f"The method {self.method!r}")
+            self._refuse_other_models()
         # What suits the method comes after what suits the model, and what was asked for after both.
         suited = {**model_type(self.model).suited_training, **method_named(self.method).training}
         shares: list[dict[str, Any]] = [{}, suited, {}]
@@ -56,6 +57,14 @@ class Recipe:
         parts = self.resolve()
         settings = {**parts.model.model_dump(), **parts.training.model_dump(), **parts.method.model_dump()}
         return {"model": self.model, "method": self.method, "settings": settings, "seed": self.seed}
+
+    def _refuse_other_models(self) -> None:
+        able = method_named(self.method).models
+        if able and self.model not in able:
+            raise ConfigError(
+                f"The method {self.method!r} trains {' or '.join(able)} only, and the model is {self.model!r}; "
+                "choose that model, or another method."
+            )
 
     def _kinds(self) -> tuple[type[Settings], type[Settings], type[Settings]]:
         return model_type(self.model).settings_type, TrainingSettings, method_named(self.method).settings_type

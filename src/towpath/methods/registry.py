@@ -36,7 +36,8 @@ class Method:
     `training` holds defaults of the fit loop that differ for this method; `refuse` raises if the settings of
     the loop and of the method do not go together. `grid` holds the settings worth searching, in the order in
     which they are searched, each with the values worth trying: the published grid where there is one. It may
-    name settings of the fit loop or the model.
+    name settings of the fit loop or the model. `models` names the models that it can train; empty: any that
+    has parameters.
     """
 
     settings_type: type[Settings]
@@ -44,6 +45,7 @@ class Method:
     training: Mapping[str, Any] = field(default_factory=dict)
     refuse: Callable[[TrainingSettings, Settings], None] = lambda training, settings: None
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    models: tuple[str, ...] = ()
 
 
 def _plain(task: Task, settings: Settings) -> Learner:

@@ -1,0 +1,21 @@
+"""Models that play beside the one that will be deployed: weights, critics, adversaries."""
+
+from towpath.data.interactions import Interactions
+from towpath.models.registry import build
+from towpath.models.scorer import Scorer
+from towpath.rng import Rng
+
+
+def player_model(name: str, player: str, scorer: Scorer, train: Interactions, rng: Rng) -> Scorer:
+    """A filled model of its own for this player: the named one with its defaults, or another one like f.
+
+    `scorer` is f; an empty name asks for its class and its settings.
+    """
+    model = build(name, {}, scorer.sizes) if name else type(scorer)(scorer.settings, scorer.sizes)
+    model.initialise(train, player_rng(rng, player))
+    return model
+
+
+def player_rng(rng: Rng, player: str) -> Rng:
+    """A root of randomness of its own, so that players do not start from the same numbers."""
+    return Rng(int(rng.numpy("player", player).integers(2**62)))
