@@ -30,6 +30,10 @@ class Form:
     format: int
 
 
+# A trained model; here because models read vectors from it, and serving is built on models.
+ARTIFACT = Form("artifact", 1)
+
+
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
     """A temporary sibling to fill, which becomes `target` when the block ends well and vanishes otherwise.

@@ -18,13 +18,12 @@ from fixed_scorers import Fixed
 from small import small_split
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError, ConfigError
-from towpath.files import PROOFS, Form, read_manifest, write_manifest
+from towpath.files import ARTIFACT, PROOFS, Form, read_manifest, write_manifest
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.serving.artifact import (
     FILES,
     PLAYERS,
-    STORED_AS,
     Artifact,
     artifact_of,
     load_artifact,
@@ -164,9 +163,9 @@ def test_any_changed_byte_is_refused(data: st.DataObject, folder: Path) -> None:
         (folder / name).write_bytes(whole)
 
 
-def rewritten(folder: Path, form: Form = STORED_AS, **changes: object) -> Path:
+def rewritten(folder: Path, form: Form = ARTIFACT, **changes: object) -> Path:
     """The artifact as another version might have written it: checksums hold."""
-    manifest = read_manifest(folder, STORED_AS)
+    manifest = read_manifest(folder, ARTIFACT)
     kept = {key: manifest[key] for key in manifest if key not in PROOFS}
     write_manifest(folder, form, kept | changes, FILES)
     return folder

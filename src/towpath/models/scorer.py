@@ -53,6 +53,8 @@ class Scorer(nn.Module, ABC):
     settings_type: ClassVar[type[Settings]]
     # Defaults of the fit loop that suit this model better than the common ones.
     suited_training: ClassVar[Mapping[str, Any]] = {}
+    # What `initialise` has to say about the data, a sentence each; shown to whoever asked for the fit.
+    remarks: tuple[str, ...] = ()
     # How many of a user's latest items `score` wants to see in the context.
     history_length: int = 0
 
@@ -72,6 +74,13 @@ class Scorer(nn.Module, ABC):
     def forward(self, context: Context, items: Tensor) -> Tensor:
         """The same as `score`."""
         return self.score(context, items)
+
+    def rates(self) -> dict[str, float]:
+        """How fast parameters learn: name -> factor of the learning rate, one for those not named.
+
+        Names are those of `named_parameters`; a table that was trained before learns at a tenth, say.
+        """
+        return {}
 
     def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
         """Scores and what an L2 penalty charges each pair for, (b, k) each, from one look-up.

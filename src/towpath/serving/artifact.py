@@ -29,13 +29,12 @@ from towpath.data.split import Split
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError, ConfigError, unknown_name
 from towpath.evaluation.task import join
-from towpath.files import PROOFS, Form, Manifest, new_folder, read_manifest, write_manifest
+from towpath.files import ARTIFACT, PROOFS, Manifest, new_folder, read_manifest, write_manifest
 from towpath.models.registry import MODELS
 from towpath.models.scorer import Scorer, Sizes
 from towpath.models.tensors import write_tensors
 from towpath.training.fit import Fit
 
-STORED_AS = Form("artifact", 1)
 FILES = ("model.safetensors", "history.safetensors", "users.parquet", "items.parquet")
 PLAYERS = "players.safetensors"
 
@@ -103,12 +102,12 @@ def save_artifact(artifact: Artifact, folder: Path) -> None:
         write_ids(artifact.item_ids, partial / FILES[3])
         if artifact.beside:
             write_tensors(artifact.beside, partial / PLAYERS)
-        write_manifest(partial, STORED_AS, contents, [*FILES, PLAYERS] if artifact.beside else FILES)
+        write_manifest(partial, ARTIFACT, contents, [*FILES, PLAYERS] if artifact.beside else FILES)
 
 
 def load_artifact(folder: Path) -> Artifact:
     """The artifact in this folder, once every byte has been checked."""
-    manifest = read_manifest(folder, STORED_AS)
+    manifest = read_manifest(folder, ARTIFACT)
     try:
         return Artifact(
             scorer=_read_scorer(manifest, folder / FILES[0]),

@@ -1,15 +1,19 @@
 """Adam over dense and sparse parameters as if they were one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from towpath.models.scorer import Scorer
 
 
 class Optimiser:
     """Adam for dense parameters, SparseAdam for tables whose gradients are sparse.
 
     SparseAdam is lazy: it moves only the rows of the batch, which is what makes large tables affordable.
+    Parameters for which a scorer among the modules has a rate of their own (`Scorer.rates`) learn at that.
     """
 
     def __init__(
@@ -28,10 +32,11 @@ class Optimiser:
         self._parameters = parameters
         self._clip_norm = clip_norm
         self._parts: list[torch.optim.Optimizer] = []
+        factors = _factors(modules)
         if dense:
-            self._parts.append(torch.optim.Adam(dense, lr=learning_rate, fused=True))
+            self._parts.append(torch.optim.Adam(_groups(dense, factors, learning_rate), fused=True))
         if sparse:
-            self._parts.append(torch.optim.SparseAdam(sparse, lr=learning_rate))
+            self._parts.append(torch.optim.SparseAdam(_groups(sparse, factors, learning_rate)))
 
     def step(self, loss: Tensor) -> None:
         """Descend `loss` by one step; parameters of other players are left without gradient."""
@@ -56,13 +61,29 @@ class Optimiser:
     def load_state(self, flat: dict[str, Tensor]) -> None:
         """Put back what `state` gave."""
         for i, part in enumerate(self._parts):
+            parameters = [p for group in part.param_groups for p in group["params"]]
             state: dict[int, dict[str, Tensor | int]] = {}
             for name, value in flat.items():
                 owner, key, slot = name.split(".")
                 if int(owner) == i:
-                    parameter = part.param_groups[0]["params"][int(key)]
-                    state.setdefault(int(key), {})[slot] = _slot(part, parameter, slot, value)
+                    state.setdefault(int(key), {})[slot] = _slot(part, parameters[int(key)], slot, value)
             part.load_state_dict({"state": state, "param_groups": part.state_dict()["param_groups"]})
+
+
+def _factors(modules: Iterable[nn.Module]) -> dict[int, float]:
+    """The id of each parameter that has a rate of its own, and the factor."""
+    scorers = [m for root in modules for m in root.modules() if isinstance(m, Scorer)]
+    return {id(s.get_parameter(name)): factor for s in scorers for name, factor in s.rates().items()}
+
+
+def _groups(
+    parameters: Iterable[nn.Parameter], factors: Mapping[int, float], learning_rate: float
+) -> list[dict[str, Any]]:  # torch's own form of parameter groups
+    """The parameters by their rates, in the order in which rates first occur."""
+    groups: dict[float, list[nn.Parameter]] = {}
+    for parameter in parameters:
+        groups.setdefault(factors.get(id(parameter), 1.0), []).append(parameter)
+    return [{"params": members, "lr": factor * learning_rate} for factor, members in groups.items()]
 
 
 def _slot(part: torch.optim.Optimizer, parameter: Tensor, slot: str, value: Tensor) -> Tensor | int:
