@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from towpath.baselines.doubly_robust import DoublyRobustLearner, DoublyRobustSettings
+from towpath.baselines.inverse_propensity import InversePropensityLearner, InversePropensitySettings
 from towpath.data.interactions import Interactions
 from towpath.errors import ConfigError, unknown_name
 from towpath.models.scorer import Scorer, Settings
@@ -57,6 +59,16 @@ def _transport(task: Task, settings: Settings) -> Learner:
     return TransportLearner(task.scorer, task.train, task.training, settings, task.rng)
 
 
+def _inverse_propensity(task: Task, settings: Settings) -> Learner:
+    assert isinstance(settings, InversePropensitySettings)
+    return InversePropensityLearner(task.scorer, task.train, task.training, settings, task.rng)
+
+
+def _doubly_robust(task: Task, settings: Settings) -> Learner:
+    assert isinstance(settings, DoublyRobustSettings)
+    return DoublyRobustLearner(task.scorer, task.train, task.training, settings, task.rng)
+
+
 def _refuse_no_game(training: TrainingSettings, settings: Settings) -> None:
     assert isinstance(settings, TransportSettings)
     if settings.warm_epochs >= training.epochs:
@@ -79,6 +91,17 @@ _TRANSPORT_GRID: Mapping[str, Sequence[Any]] = {
     "ceiling": (1.2, 1.5, 2.0, 4.0),
     "steps_w": (1, 5, 10),
 }
+# Floors as in the paper's study of overlap; powers around the published square root.
+_IPW_GRID: Mapping[str, Sequence[Any]] = {
+    "variant": ("unbiased", "squared", "weighted", "non-negative"),
+    "floor": (0.01, 0.05, 0.1, 0.2, 0.5),
+    "power": (0.25, 0.5, 1.0),
+}
+_DOUBLY_ROBUST_GRID: Mapping[str, Sequence[Any]] = {
+    "floor": (0.05, 0.1, 0.2, 0.5),
+    "learning_rate_imputation": (0.001, 0.005, 0.01),
+    "imputation_dim": (8, 32),
+}
 
 METHODS: dict[str, Method] = {
     "plain": Method(PlainSettings, _plain, grid=FIT_GRID),
@@ -90,6 +113,8 @@ METHODS: dict[str, Method] = {
         _refuse_no_game,
         {**FIT_GRID, **_TRANSPORT_GRID},
     ),
+    "ipw": Method(InversePropensitySettings, _inverse_propensity, grid={**FIT_GRID, **_IPW_GRID}),
+    "doubly-robust": Method(DoublyRobustSettings, _doubly_robust, grid={**FIT_GRID, **_DOUBLY_ROBUST_GRID}),
 }
 
 

@@ -1,0 +1,172 @@
+"""Doubly robust joint learning: a second model imputes the errors of the first, propensities correct it."""
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from towpath.baselines.propensity import PropensitySettings, floored, make_propensity
+from towpath.data.interactions import Interactions
+from towpath.models.players import player_rng
+from towpath.models.registry import model_type, parse_settings, refuse_untrainable
+from towpath.models.scorer import Scorer
+from towpath.rng import Rng
+from towpath.training.batches import Batch, make_batches
+from towpath.training.checkpoint import nested, under
+from towpath.training.fit import Row
+from towpath.training.losses import logistic_loss
+from towpath.training.optimiser import Optimiser
+from towpath.training.settings import TrainingSettings
+
+
+class DoublyRobustSettings(PropensitySettings):
+    """Settings of doubly robust joint learning."""
+
+    imputation: str = Field("", description="Model that imputes labels; empty: the same as f.")
+    imputation_dim: int = Field(8, ge=1, description="Its embedding_dim, where it has one.")
+    learning_rate_imputation: float = Field(0.005, gt=0, description="Step size of the imputation model.")
+    logit_limit: float = Field(
+        8.0,
+        gt=0,
+        description="Observed pairs whose score is beyond this are corrected no further; the correction is "
+        "linear in the score and would have no end.",
+    )
+
+    @model_validator(mode="after")
+    def _imputation_learns(self) -> "DoublyRobustSettings":
+        if self.imputation:
+            refuse_untrainable(self.imputation, "imputation")
+        return self
+
+
+def imputed_loss(scores: Tensor, pseudo_labels: Tensor) -> Tensor:
+    """The loss that a pair would have if its label were the imputed one, in (0, 1), elementwise.
+
+    e_hat = log(1 + e^s) - r s, the cross entropy of the label r under the prediction sigmoid(s)
+    """
+    return logistic_loss(scores, pseudo_labels)
+
+
+def doubly_robust_risk(imputed: Tensor, residual: Tensor, propensity: Tensor, pairs: Tensor) -> Tensor:
+    """The mean loss over all pairs, from imputed losses everywhere and true ones where there are labels.
+
+        R = mean_D e_hat + (1 / pairs) sum_O (e - e_hat) / p
+
+    imputed: e_hat of pairs drawn from all. residual, propensity: e - e_hat and p of the observed pairs.
+    `pairs` is how many of all pairs the observed ones were observed among. Unbiased if p is right or if e_hat
+    is; where p is known up to a factor only, `pairs` = sum_O 1/p cancels it.
+
+    >>> one, two = torch.tensor([1.0]), torch.tensor([2.0])
+    >>> doubly_robust_risk(one, two, torch.tensor([0.5]), pairs=torch.tensor(4.0))
+    tensor(2.)
+    """
+    return imputed.mean() + (residual / propensity).sum() / pairs
+
+
+def imputation_risk(imputed: Tensor, losses: Tensor, propensity: Tensor) -> Tensor:
+    """How far imputed losses are from true ones, as if every pair had been observed.
+
+    R = sum_O (e_hat - e)^2 / p / sum_O 1/p
+    """
+    return ((imputed - losses).square() / propensity).sum() / (1 / propensity).sum()
+
+
+class DoublyRobustLearner:
+    """Alternates between the imputation model and f, one step of each on every batch.
+
+    Observed are the batch's positives and its sampled negatives, both with their labels: were it positives
+    alone, the imputation model would learn that every label is one.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        train: Interactions,
+        training: TrainingSettings,
+        settings: DoublyRobustSettings,
+        rng: Rng,
+    ) -> None:
+        self.scorer = scorer
+        self._train, self._training, self._settings, self._rng = train, training, settings, rng
+        self._batches = make_batches(train, scorer, training)
+        self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
+        self.imputation = _imputation_model(scorer, train, settings, rng)
+        self._imputation_optimiser = Optimiser(
+            [self.imputation], settings.learning_rate_imputation, training.clip_norm
+        )
+        self.propensity = make_propensity(train, settings)
+
+    def epoch(self, number: int) -> Row:
+        """One pass over the positives."""
+        if number == 1:
+            self.propensity.fit(self._train, self._rng)
+        self._batches.refresh()
+        self.scorer.train()
+        self.imputation.train()
+        anywhere = self._rng.torch("anywhere", number)
+        totals = torch.zeros(5)
+        for batch in self._batches.epoch(number, self._rng):
+            items = torch.randint(self._train.n_items, batch.items.shape, generator=anywhere)
+            totals += self._round(batch, items.to(batch.items.device))
+        names = ("loss", "imputation_loss", "correction", "clamped_logits", "floored")
+        return dict(zip(names, (totals / len(self._batches)).tolist(), strict=True))
+
+    def _round(self, batch: Batch, anywhere: Tensor) -> Tensor:
+        """A step of the imputation model, then one of f; `anywhere` (b, k) are items drawn blindly."""
+        width = batch.items.shape[1]
+        items = torch.cat([batch.items, anywhere], dim=1)
+        # One look-up, and one encoding of histories, for both kinds of pairs.
+        scores, norms = self.scorer.score_with_norms(batch.context, items)
+        raw = self.propensity(batch)
+        propensity = floored(raw, self._settings.floor)
+        imputation_loss = self._move_imputation(batch, scores.detach()[:, :width], propensity)
+        with torch.no_grad():
+            pseudo = torch.sigmoid(self.imputation.score(batch.context, items))
+        observed = scores[:, :width].clamp(-self._settings.logit_limit, self._settings.logit_limit)
+        residual = logistic_loss(observed, batch.labels) - imputed_loss(observed, pseudo[:, :width])
+        imputed = imputed_loss(scores[:, width:], pseudo[:, width:])
+        risk = doubly_robust_risk(imputed, residual, propensity, (1 / propensity).sum())
+        loss = risk + self._training.l2 * norms.mean()
+        self._optimiser.step(loss)
+        clamped = (observed != scores[:, :width]).float().mean()
+        low = (raw < self._settings.floor).float().mean()
+        seen = (loss, imputation_loss, risk - imputed.mean(), clamped, low)
+        return torch.stack(seen).detach().cpu()
+
+    def _move_imputation(self, batch: Batch, scores: Tensor, propensity: Tensor) -> Tensor:
+        """Bring imputed losses of the observed pairs closer to the true ones of f, which stays as it is."""
+        logits, norms = self.imputation.score_with_norms(batch.context, batch.items)
+        imputed = imputed_loss(scores, torch.sigmoid(logits))
+        risk = imputation_risk(imputed, logistic_loss(scores, batch.labels), propensity)
+        self._imputation_optimiser.step(risk + self._training.l2 * norms.mean())
+        return risk
+
+    def state(self) -> dict[str, Tensor]:
+        """Both models, their optimisers and what was learned about exposure."""
+        own = nested("scorer", self.scorer.state_dict()) | nested("optimiser", self._optimiser.state())
+        return own | self.beside() | nested("imputation_optimiser", self._imputation_optimiser.state())
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go back to a state."""
+        self.scorer.load_state_dict(under("scorer", state))
+        self._optimiser.load_state(under("optimiser", state))
+        self.imputation.load_state_dict(under("imputation", state))
+        self._imputation_optimiser.load_state(under("imputation_optimiser", state))
+        self.propensity.load_state_dict(under("propensity", state))
+
+    def beside(self) -> dict[str, Tensor]:
+        """The imputation model, and the exposure model if there is one."""
+        return nested("imputation", self.imputation.state_dict()) | nested(
+            "propensity", self.propensity.state_dict()
+        )
+
+
+def _imputation_model(
+    scorer: Scorer, train: Interactions, settings: DoublyRobustSettings, rng: Rng
+) -> Scorer:
+    """A filled model with defaults but for its width: the named one, or one of f's kind."""
+    kind = model_type(settings.imputation) if settings.imputation else type(scorer)
+    sized = "embedding_dim" in kind.settings_type.model_fields
+    chosen = parse_settings(kind.settings_type, {"embedding_dim": settings.imputation_dim} if sized else {})
+    model = kind(chosen, scorer.sizes)
+    model.initialise(train, player_rng(rng, "imputation"))
+    return model

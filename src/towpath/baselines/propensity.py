@@ -1,0 +1,185 @@
+"""How likely each pair was to be shown: given by the log, or estimated from the training part alone."""
+
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from towpath.data.interactions import Interactions
+from towpath.errors import DataError
+from towpath.models.factorization import Factorization, FactorizationSettings
+from towpath.models.players import player_rng
+from towpath.models.registry import parse_settings
+from towpath.models.scorer import Context, Settings, Sizes
+from towpath.rng import Rng
+from towpath.training.batches import Batch
+from towpath.training.plain import PlainLearner
+from towpath.training.settings import TrainingSettings
+
+
+class PropensitySettings(Settings):
+    """Where propensities come from; shared by all methods that divide by them."""
+
+    propensity: Literal["popularity", "given", "model"] = Field(
+        "popularity",
+        description="The chance that a pair was shown: item `popularity`, the log's propensity column "
+        "(`given`; in simulated worlds that is the truth), or a `model` of who takes what.",
+    )
+    power: float = Field(
+        0.5,
+        ge=0,
+        description="Exponent of the estimates: (count / largest count)^power for popularity, (chance / "
+        "largest chance)^power for model; 0 makes all pairs equally likely.",
+    )
+    floor: float = Field(
+        0.1, gt=0, le=1, description="Propensities below this are raised to it: less variance, more bias."
+    )
+    exposure_dim: int = Field(8, ge=1, description="Length of the vectors when propensity=model.")
+    exposure_epochs: int = Field(5, ge=1, description="Epochs of that model, trained before the first one.")
+
+
+class Propensity(nn.Module):
+    """The chance of having been shown, of every pair of a batch and before any floor: here one per item."""
+
+    items: Tensor  # (n_items,)
+
+    def __init__(self, items: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("items", items, persistent=False)  # made from the training data, not learned
+
+    def fit(self, train: Interactions, rng: Rng) -> None:
+        """Learn whatever has to be learned, once, before the first epoch."""
+
+    @torch.no_grad()
+    def forward(self, batch: Batch) -> Tensor:
+        """Propensities (b, k)."""
+        return self.items[batch.items].expand(batch.labels.shape)
+
+
+class GivenPropensity(Propensity):
+    """The log's own propensities for the pairs that it holds.
+
+    Of a pair that is not in the log nothing was written down; it gets the harmonic mean over the item's
+    logged pairs, n_i / sum 1/p, since that is what n_i logged pairs say about the mean chance over users
+    (each of them stands for 1/p pairs). An item that was never logged gets 0. A pair logged several times
+    gets the harmonic mean as well.
+    """
+
+    def __init__(self, train: Interactions) -> None:
+        inverse = 1 / _given(train).astype(np.float64)
+        super().__init__(_harmonic(train.items, inverse, train.n_items))
+        keys, places = np.unique(train.pair_keys(), return_inverse=True)
+        self.register_buffer("keys", torch.from_numpy(keys), persistent=False)
+        self.register_buffer("pairs", _harmonic(places, inverse, len(keys)), persistent=False)
+
+    keys: Tensor  # (pairs,) sorted
+    pairs: Tensor  # (pairs,) the propensity of each
+
+    @torch.no_grad()
+    def forward(self, batch: Batch) -> Tensor:
+        """The log's value for the positives (b, k), the item's for the rest."""
+        found = super().forward(batch).clone()
+        rows, columns = torch.nonzero(batch.labels > 0, as_tuple=True)
+        items = batch.items.expand(found.shape)[rows, columns]
+        wanted = batch.context.users[rows] * len(self.items) + items
+        found[rows, columns] = self.pairs[torch.searchsorted(self.keys, wanted)]
+        return found
+
+
+class ModelPropensity(Propensity):
+    """A small factorisation of who takes what, scaled so that the likeliest logged pair has 1.
+
+    theta_ui = (sigmoid(s_ui) / max over the log of sigmoid(s))^power
+    """
+
+    top: Tensor  # ()
+
+    def __init__(self, train: Interactions, settings: PropensitySettings) -> None:
+        super().__init__(torch.zeros(train.n_items))
+        self._power, self._epochs = settings.power, settings.exposure_epochs
+        sizes = Sizes(train.n_users, train.n_items)
+        shape = parse_settings(FactorizationSettings, {"embedding_dim": settings.exposure_dim})
+        self.scorer = Factorization(shape, sizes)
+        self.register_buffer("top", torch.ones(()))
+
+    def fit(self, train: Interactions, rng: Rng) -> None:
+        """Train the factorisation plainly, with generators of its own."""
+        own = player_rng(rng, "exposure")
+        self.scorer.initialise(train, own)
+        learner = PlainLearner(self.scorer, train, parse_settings(TrainingSettings, {}), own)
+        for number in range(1, self._epochs + 1):
+            learner.epoch(number)
+        self.top.copy_(self._highest(train))
+
+    @torch.no_grad()
+    def forward(self, batch: Batch) -> Tensor:
+        """The model's chances (b, k), no higher than one."""
+        chances = torch.sigmoid(self.scorer.score(batch.context, batch.items))
+        return (chances / self.top).clamp(max=1) ** self._power
+
+    def _highest(self, train: Interactions) -> Tensor:
+        """The highest chance among the logged pairs."""
+        users, items = torch.from_numpy(train.users).long(), torch.from_numpy(train.items).long()
+        nothing_before = torch.zeros(len(users), 0, dtype=torch.long)
+        with torch.no_grad():
+            scores = self.scorer.score(Context(users, nothing_before), items[:, None])
+        return torch.sigmoid(scores.max())
+
+
+def make_propensity(train: Interactions, settings: PropensitySettings) -> Propensity:
+    """The propensities that the settings ask for."""
+    if settings.propensity == "given":
+        return GivenPropensity(train)
+    if settings.propensity == "model":
+        return ModelPropensity(train, settings)
+    return Propensity(popularity_propensity(train, settings.power))
+
+
+def popularity_propensity(train: Interactions, power: float) -> Tensor:
+    """The chance of each item to have been shown, judged by how often it was taken: (n_items,).
+
+        theta_i = (n_i / max_j n_j)^power        n_i: training positives of item i
+
+    An item without positives gets 0, whatever the power; the floor lifts it.
+    """
+    counts = torch.from_numpy(train.item_counts).double()
+    shares = (counts / counts.max().clamp(min=1)) ** power
+    return torch.where(counts > 0, shares, 0).float()
+
+
+def floored(propensity: Tensor, floor: float) -> Tensor:
+    """Propensities of at least `floor`, any shape.
+
+    >>> floored(torch.tensor([0.0, 0.5]), 0.1)
+    tensor([0.1000, 0.5000])
+    """
+    return propensity.clamp(min=floor)
+
+
+def _given(train: Interactions) -> NDArray[np.float32]:
+    """The propensity column; without one, or with gaps, nothing is assumed."""
+    if train.propensities is None:
+        raise DataError(
+            f"propensity=given needs a propensity for each of the {len(train):,} training interactions, but "
+            "the data have no propensity column; name it with --propensity-col, or use propensity=popularity."
+        )
+    missing = np.flatnonzero(~(train.propensities > 0))
+    if len(missing):
+        user = train.user_ids.ids(train.users[missing[:1]])[0]
+        item = train.item_ids.ids(train.items[missing[:1]])[0]
+        raise DataError(
+            f"propensity=given needs a propensity for every training interaction; {len(missing):,} of "
+            f"{len(train):,} have none (first: user {user!r}, item {item!r}). Fill them in, drop those rows, "
+            "or use propensity=popularity."
+        )
+    return train.propensities
+
+
+def _harmonic(groups: NDArray[np.integer], inverse: NDArray[np.float64], count: int) -> Tensor:
+    """The harmonic mean of each of `count` groups, given 1/p of its members: (count,); 0 where empty."""
+    members = np.bincount(groups, minlength=count)
+    total = np.bincount(groups, weights=inverse, minlength=count)
+    return torch.from_numpy(members / np.maximum(total, 1)).float()
