@@ -11,6 +11,7 @@ from typing import IO, Literal, cast
 import pyarrow as pa
 
 from towpath.errors import DataError
+from towpath.files import MANIFEST
 
 Kind = Literal["delimited", "parquet", "json"]
 
@@ -62,7 +63,9 @@ def layout_of(path: Path) -> Layout:
 
 
 def is_data_file(path: Path) -> bool:
-    """Whether a file in a folder is one to read: it has a known ending and is not hidden."""
+    """Whether a file in a folder is one to read: a known ending, not hidden, no manifest of ours."""
+    if path.name == MANIFEST:
+        return False
     inner = Path(path.stem) if path.suffix in COMPRESSIONS else path
     return path.is_file() and path.name[0] not in "._" and inner.suffix.lower() in KINDS
 

@@ -12,13 +12,18 @@ from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ConfigError
 from towpath.models.scorer import Settings
 from towpath.rng import Rng
+from towpath.worlds.showing import Shown, show_lists, show_softly
 from towpath.worlds.world import World
 
 SECONDS_OF_A_DAY = 86_400
 
 
 class LatentWorld(Settings):
-    """What makes a latent world. The exploration share is the dial of overlap, from none (0) to full (1)."""
+    """What makes a latent world.
+
+    The exploration share is the dial of overlap, from none (0: a fixed top list) to full (1: all by chance);
+    temperature is another, for a recommender whose every choice has its chance.
+    """
 
     users: int = Field(default=1_500, ge=1, description="How many users there are.")
     items: int = Field(default=800, ge=2, description="How many items the catalogue holds.")
@@ -38,6 +43,12 @@ class LatentWorld(Settings):
         ge=0,
         le=1,
         description="Share of what was shown that was drawn blindly; the rest is a fixed top list.",
+    )
+    temperature: float = Field(
+        default=0.0,
+        ge=0,
+        description="Above 0 there is no fixed list: each item is shown by a chance that rises with its "
+        "score, the less steeply the higher this is, and shown_per_user holds on average.",
     )
     logger_taste: float = Field(
         default=0.6,
@@ -64,9 +75,9 @@ def make_latent_world(settings: LatentWorld, rng: Rng) -> World:
     appeal = settings.popularity_skew * draw.standard_normal(settings.items, dtype=np.float32)
     taste = settings.taste * (users @ items.T) / np.float32(np.sqrt(settings.latent_dim))
     relevance = _with_mean(taste + appeal, settings.mean_relevance)
-    shown, propensity = _show(_earlier_scores(taste, appeal, settings, rng), settings, rng)
-    exposures = _log_exposures(shown, relevance, propensity, settings, rng)
-    return World(relevance, propensity, exposures, exposures.where(np.asarray(exposures.values) == 1))
+    shown = _show(_earlier_scores(taste, appeal, settings, rng), settings, rng)
+    exposures = _log_exposures(shown, relevance, settings, rng)
+    return World(relevance, shown.propensity, exposures, exposures.where(np.asarray(exposures.values) == 1))
 
 
 def _check(settings: LatentWorld) -> None:
@@ -74,6 +85,11 @@ def _check(settings: LatentWorld) -> None:
         raise ConfigError(
             f"shown_per_user must not exceed the {settings.items:,} items of the catalogue, but is "
             f"{settings.shown_per_user:,}; show fewer or make more items."
+        )
+    if settings.temperature and settings.exploration:
+        raise ConfigError(
+            "A temperature above 0 leaves nothing for exploration, but they are "
+            f"{settings.temperature:g} and {settings.exploration:g}; set one of them to 0."
         )
 
 
@@ -95,45 +111,34 @@ def _earlier_scores(
     return appeal + known * taste + np.float32(settings.taste) * np.sqrt(1 - known**2) * errors
 
 
-def _show(
-    scores: NDArray[np.float32], settings: LatentWorld, rng: Rng
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Which items each user was shown (users, shown_per_user), and every pair's chance (users, items)."""
-    blind = round(settings.exploration * settings.shown_per_user)
-    fixed = settings.shown_per_user - blind
-    # One key ranks both kinds: the top list first, then everything else in random order.
-    keys = rng.numpy("world", "exploration").random(scores.shape, dtype=np.float32)
-    propensity = np.full(scores.shape, blind / max(1, settings.items - fixed), dtype=np.float32)
-    if fixed:
-        top = np.argpartition(-scores, fixed - 1, axis=1)[:, :fixed]
-        np.put_along_axis(keys, top, 2.0, axis=1)
-        np.put_along_axis(propensity, top, 1.0, axis=1)
-    return np.argpartition(-keys, settings.shown_per_user - 1, axis=1)[
-        :, : settings.shown_per_user
-    ], propensity
+def _show(scores: NDArray[np.float32], settings: LatentWorld, rng: Rng) -> Shown:
+    draw = rng.numpy("world", "exploration")
+    if settings.temperature:
+        return show_softly(scores, settings.shown_per_user, settings.temperature, draw)
+    return show_lists(scores, settings.shown_per_user, settings.exploration, draw)
 
 
 def _log_exposures(
-    shown: NDArray[np.int64],
-    relevance: NDArray[np.float32],
-    propensity: NDArray[np.float32],
-    settings: LatentWorld,
-    rng: Rng,
+    shown: Shown, relevance: NDArray[np.float32], settings: LatentWorld, rng: Rng
 ) -> Interactions:
     """The exposures as a table ordered by user and time, each with a click (1) or none (0)."""
     draw = rng.numpy("world", "clicks")
-    times = np.sort(draw.integers(settings.days * SECONDS_OF_A_DAY, size=shown.shape), axis=1)
-    items = draw.permuted(shown, axis=1).ravel()
-    users = np.repeat(np.arange(settings.users), settings.shown_per_user)
+    users, items = shown.users, shown.items
+    times = draw.integers(settings.days * SECONDS_OF_A_DAY, size=len(users))
+    order = np.lexsort((times, users))
+    if settings.temperature:
+        items = items[order]
+    else:  # all lists have one length, so that they can be shuffled at once
+        items = draw.permuted(items.reshape(settings.users, -1), axis=1).ravel()
     clicks = draw.random(len(users)) < relevance[users, items]
     return Interactions(
         users=users.astype(np.int32),
         items=items.astype(np.int32),
         user_ids=_ids("user", settings.users),
         item_ids=_ids("item", settings.items),
-        times=times.ravel(),
+        times=times[order],
         values=clicks.astype(np.float32),
-        propensities=propensity[users, items],
+        propensities=shown.propensity[users, items],
         exposures=np.ones(len(users), dtype=np.bool_),
     )
 

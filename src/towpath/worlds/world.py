@@ -7,6 +7,10 @@ from numpy.typing import NDArray
 
 from towpath.data.interactions import Interactions
 from towpath.errors import ConfigError
+from towpath.evaluation.result import Evaluation
+
+# Below this chance of being shown a pair might as well never be.
+HARDLY_EVER = 0.01
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,26 @@ class World:
         """The share of what was shown that was clicked."""
         return len(self.log) / len(self.exposures)
 
+    def density(self) -> float:
+        """The share of all pairs that were clicked."""
+        return len(self.log) / self.relevance.size
+
+    def overlap(self) -> dict[str, float]:
+        """How far the earlier recommender could have shown everything; empty where propensities are unknown.
+
+        never_share   share of pairs that are shown with a chance below HARDLY_EVER
+        correlation   of relevance and propensity over all pairs; 0 also where one of them is constant
+        """
+        if self.propensity is None:
+            return {}
+        relevance, propensity = (m - m.mean(dtype=np.float64) for m in (self.relevance, self.propensity))
+        together = float(np.vdot(relevance, propensity))
+        apart = float(np.linalg.norm(relevance)) * float(np.linalg.norm(propensity))
+        never = float((self.propensity < HARDLY_EVER).mean())
+        return {"never_share": never, "correlation": together / apart if apart else 0.0}
+
+    # -- the oracle -----------------------------------------------------------------------------------------
+
     def relevance_of(self, lists: NDArray[np.integer]) -> NDArray[np.float64]:
         """The clicks each user is expected to make on the list (users, k) shown to them: (users,)."""
         return np.take_along_axis(self.relevance, lists, axis=1).sum(axis=1, dtype=np.float64)
@@ -51,6 +75,22 @@ class World:
         open_pairs = self._open(k, hidden)
         allowed = np.isfinite(open_pairs)
         return k * np.where(allowed, open_pairs, 0).sum(axis=1, dtype=np.float64) / allowed.sum(axis=1)
+
+    def relevance_weighted_hit(self, judged: Evaluation, targets: Interactions) -> NDArray[np.float64]:
+        """Each judged user's hit times the true relevance of the hidden click: (n,). The paper's appendix.
+
+            hit_u * P(R = 1 | u, i_u)
+
+        Another number than Rel@K, the relevance of the whole list. Needs one target for each judged user.
+        """
+        if not np.array_equal(np.sort(targets.users), np.unique(targets.users)):
+            raise ConfigError(
+                "A relevance-weighted hit needs one target for each user, and some have more; split by "
+                "split_leave_last_two."
+            )
+        worth = np.zeros(targets.n_users)
+        worth[targets.users] = self.relevance[targets.users, targets.items]
+        return judged.per_user["hit"] * worth[judged.users]
 
     def _open(self, k: int, hidden: tuple[Interactions, ...]) -> NDArray[np.float32]:
         """Relevance with minus infinity where a pair may not be shown."""

@@ -1,0 +1,85 @@
+"""A world as a folder: a data set that every verb reads, and the truth beside it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from safetensors.numpy import load_file
+
+from towpath.data.interactions import Interactions
+from towpath.data.parquet import read_ids, read_table, write_ids, write_table
+from towpath.data.vocabulary import Vocabulary
+from towpath.files import Form, new_folder, read_manifest, write_manifest
+from towpath.models.tensors import write_tensors
+from towpath.worlds.world import World
+
+STORED_AS = Form("world", 1)
+EVENTS = "events.parquet"
+# What begins with an underscore is not read as events by whoever reads the folder.
+SHOWN, USERS, ITEMS, TRUTH = "_exposures.parquet", "_users.parquet", "_items.parquet", "truth.safetensors"
+
+
+def save_world(world: World, folder: Path, about: Mapping[str, Any]) -> None:
+    """The folder, written as a whole or not at all; `about` is whatever JSON should say how it was made."""
+    truth = {"relevance": world.relevance}
+    if world.propensity is not None:
+        truth["propensity"] = world.propensity
+    with new_folder(folder) as partial:
+        write_table(_table(world.log), partial / EVENTS)
+        write_table(_with_codes(world.exposures), partial / SHOWN)
+        write_ids(world.exposures.user_ids, partial / USERS)
+        write_ids(world.exposures.item_ids, partial / ITEMS)
+        write_tensors({name: torch.from_numpy(matrix) for name, matrix in truth.items()}, partial / TRUTH)
+        write_manifest(partial, STORED_AS, {"about": dict(about)}, (EVENTS, SHOWN, USERS, ITEMS, TRUTH))
+
+
+def load_world(folder: Path) -> tuple[World, dict[str, Any]]:
+    """The world in this folder and how it was made, once every byte has been checked."""
+    about = read_manifest(folder, STORED_AS)["about"]
+    users, items = read_ids(folder / USERS), read_ids(folder / ITEMS)
+    truth = load_file(folder / TRUTH)
+    exposures = _interactions(read_table(folder / SHOWN), users, items)
+    clicked = exposures.where(np.asarray(exposures.values) == 1)
+    return World(truth["relevance"], truth.get("propensity"), exposures, clicked), about
+
+
+def _table(rows: Interactions) -> pa.Table:
+    """The rows with the ids of users and items."""
+    columns: dict[str, Any] = {
+        "user": rows.user_ids.values.take(pa.array(rows.users)),
+        "item": rows.item_ids.values.take(pa.array(rows.items)),
+        "time": rows.times,
+        "exposure": rows.exposures,
+        "click": None if rows.values is None else rows.values.astype(np.int8),
+        "propensity": rows.propensities,
+    }
+    return pa.table({name: column for name, column in columns.items() if column is not None})
+
+
+def _with_codes(rows: Interactions) -> pa.Table:
+    """The same with codes, so that nobody has to look up millions of ids to have the world back."""
+    table = _table(rows)
+    for name, codes in (("user_code", rows.users), ("item_code", rows.items)):
+        table = table.append_column(name, pa.array(codes))
+    return table
+
+
+def _interactions(table: pa.Table, users: Vocabulary, items: Vocabulary) -> Interactions:
+    """The rows of the table, which are in the order of Interactions already."""
+
+    def column(name: str, kind: type[np.generic]) -> Any:  # an array, or None where there is no such column
+        return table.column(name).to_numpy().astype(kind) if name in table.column_names else None
+
+    return Interactions(
+        users=column("user_code", np.int32),
+        items=column("item_code", np.int32),
+        user_ids=users,
+        item_ids=items,
+        times=column("time", np.int64),
+        values=column("click", np.float32),
+        propensities=column("propensity", np.float32),
+        exposures=column("exposure", np.bool_),
+    )
