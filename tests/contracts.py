@@ -4,4 +4,8 @@ SCORERS: dict[str, dict[str, object]] = {
     "popularity": {},
     "mf": {"embedding_dim": 8},
     "ease": {"ridge": 10.0},
+    "gmf": {"embedding_dim": 8},
+    "mlp": {"embedding_dim": 8, "hidden": (8, 4)},
+    "ncf": {"embedding_dim": 8, "hidden": (8, 4)},
+    "sgns": {"embedding_dim": 8, "skip_gram_epochs": 2},
 }

@@ -29,6 +29,10 @@ class Rng:
         """The torch CPU generator of this name, at its first draw."""
         return torch.Generator().manual_seed(self._entropy(name) % 2**63)
 
+    def child(self, *name: str | int) -> "Rng":
+        """A root of this name with a randomness of its own, for a part that draws like the whole does."""
+        return Rng(int(self.numpy(*name).integers(2**62)))
+
     def _entropy(self, name: tuple[str | int, ...]) -> int:
         # A cryptographic hash is stable over processes and Python versions, which hash() is not.
         text = "\0".join([str(self.seed), *map(str, name)])

@@ -12,6 +12,7 @@ from towpath.models.scorer import Scorer, Sizes
 from towpath.rng import Rng
 from towpath.training.fit import Fit, Row
 from towpath.training.loop import train
+from towpath.training.plain import PlainLearner
 
 
 def fit(
@@ -34,8 +35,22 @@ def fit(
     if not any(p.requires_grad for p in scorer.parameters()):
         return Fit(scorer, (), 0, "the model has a closed form; there is nothing to train")
     task = Task(scorer, split.train, resolved.training, rng)
+    if checkpoint is None or not checkpoint.exists():
+        _pretrain(task)
     learner = method_named(recipe.method).learner(task, resolved.method)
     return train(learner, _validation(split), resolved.training, checkpoint=checkpoint, watch=watch)
+
+
+def _pretrain(task: Task) -> None:
+    """Train the parts that the model wants trained first, each alone as plain training would."""
+    epochs, parts = task.scorer.to_pretrain()
+    if not epochs:
+        return
+    for number, part in enumerate(parts):
+        learner = PlainLearner(part, task.train, task.training, task.rng.child("pretrain", number))
+        for epoch in range(1, epochs + 1):
+            learner.epoch(epoch)
+    task.scorer.pretrained()
 
 
 def _validation(split: Split) -> Callable[[Scorer], Row]:

@@ -3,17 +3,15 @@
 from typing import Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
 from towpath.kernels.inner_products import inner_products, usable
 from towpath.models.closed_start import ClosedStart, start_from_ease
-from towpath.models.scorer import Context, Scorer, Settings, Sizes
+from towpath.models.item_table import ItemRate, ItemStart, start_vectors
+from towpath.models.scorer import SPARSE_FROM_ROWS, Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
-
-# Above this many rows in all, touching only the rows of a batch is cheaper than stepping whole tables.
-_SPARSE_FROM_ROWS = 100_000
 
 
 class FactorizationSettings(Settings):
@@ -27,6 +25,16 @@ class FactorizationSettings(Settings):
     )
     init_std: float = Field(0.1, gt=0, description="Standard deviation of the vectors' random start.")
     start_ridge: float = Field(800.0, gt=0, description="Ridge penalty of the EASE that start=ease copies.")
+    item_start: ItemStart = "random"
+    item_rate: ItemRate = 1.0
+
+    @model_validator(mode="after")
+    def _one_start(self) -> "FactorizationSettings":
+        if self.start != "random" and self.item_start != "random":
+            raise ValueError(
+                f"start={self.start} and item_start={self.item_start} both say where items start"
+            )
+        return self
 
 
 class Factorization(Scorer):
@@ -41,13 +49,13 @@ class Factorization(Scorer):
     def __init__(self, settings: Settings, sizes: Sizes) -> None:
         super().__init__(settings, sizes)
         width = self.settings.embedding_dim + 1  # the bias rides in the last column: one gather fetches both
-        sparse = sizes.users + sizes.items > _SPARSE_FROM_ROWS
+        sparse = sizes.users + sizes.items > SPARSE_FROM_ROWS
         self.users = nn.Embedding(sizes.users, width, sparse=sparse)
         self.items = nn.Embedding(sizes.items, width, sparse=sparse)
         self.bias = nn.Parameter(torch.zeros(()))
 
     def initialise(self, train: Interactions, rng: Rng) -> None:
-        """Draw the vectors, or take them from EASE; biases of users and items start at zero."""
+        """Draw the vectors, or take them from EASE or a table; biases of users and items start at zero."""
         with torch.no_grad():
             for name, table in (("users", self.users), ("items", self.items)):
                 table.weight.normal_(0, self.settings.init_std, generator=rng.torch("initialise", name))
@@ -57,6 +65,15 @@ class Factorization(Scorer):
                 self._take(
                     start_from_ease(train, self.settings.embedding_dim, self.settings.start_ridge, rng)
                 )
+            if self.settings.item_start != "random":
+                dim, std = self.settings.embedding_dim, self.settings.init_std
+                start = start_vectors(train, rng, dim, self.settings.item_start, std)
+                self.items.weight[:, :-1] = start.vectors
+                self.remarks = start.remarks
+
+    def rates(self) -> dict[str, float]:
+        """The item vectors may have a rate of their own."""
+        return {"items.weight": self.settings.item_rate}
 
     def _take(self, start: ClosedStart) -> None:
         self.users.weight[:, :-1] = torch.from_numpy(start.users)

@@ -18,4 +18,4 @@ def player_model(name: str, player: str, scorer: Scorer, train: Interactions, rn
 
 def player_rng(rng: Rng, player: str) -> Rng:
     """A root of randomness of its own, so that players do not start from the same numbers."""
-    return Rng(int(rng.numpy("player", player).integers(2**62)))
+    return rng.child("player", player)

@@ -8,8 +8,10 @@ from pydantic import ValidationError
 from towpath.errors import ConfigError, unknown_name
 from towpath.models.ease import Ease
 from towpath.models.factorization import Factorization
+from towpath.models.neural import Gmf, Mlp, Ncf
 from towpath.models.popularity import Popularity
 from towpath.models.scorer import Scorer, Settings, Sizes
+from towpath.models.sgns import Sgns
 
 S = TypeVar("S", bound=Settings)
 
@@ -17,6 +19,10 @@ MODELS: dict[str, type[Scorer]] = {
     "popularity": Popularity,
     "mf": Factorization,
     "ease": Ease,
+    "gmf": Gmf,
+    "mlp": Mlp,
+    "ncf": Ncf,
+    "sgns": Sgns,
 }
 
 

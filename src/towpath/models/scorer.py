@@ -1,7 +1,7 @@
 """The one contract of everything that can score a user and an item."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,6 +14,9 @@ from torch import Tensor, nn
 from towpath.data.interactions import Histories, Interactions
 from towpath.errors import ConfigError
 from towpath.rng import Rng
+
+# Above this many rows in all, touching only the rows of a batch is cheaper than stepping whole tables.
+SPARSE_FROM_ROWS = 100_000
 
 
 class Settings(BaseModel):
@@ -36,10 +39,14 @@ class Context:
 
     users: (b,) codes. histories: (b, h) item codes, oldest first, right-aligned, -1 as padding; h is zero for
     scorers that ask for no history.
+
+    steps: (b,) if not None, then histories are s sequences (s, h) that several instances share: instance j
+    stands at the place steps[j] = row * h + column, and has seen the items up to and including that column.
     """
 
     users: Tensor
     histories: Tensor
+    steps: Tensor | None = None
 
 
 class Scorer(nn.Module, ABC):
@@ -53,10 +60,16 @@ class Scorer(nn.Module, ABC):
     settings_type: ClassVar[type[Settings]]
     # Defaults of the fit loop that suit this model better than the common ones.
     suited_training: ClassVar[Mapping[str, Any]] = {}
+    # The model's own settings that are worth searching, with the values worth trying.
+    grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    # Whether a model depends on the seed although it has no parameters to train: it draws at its start.
+    needs_seed: ClassVar[bool] = False
     # What `initialise` has to say about the data, a sentence each; shown to whoever asked for the fit.
     remarks: tuple[str, ...] = ()
     # How many of a user's latest items `score` wants to see in the context.
     history_length: int = 0
+    # Whether `score` understands the steps of a context, so that every step of a sequence can be an instance.
+    learns_from_windows: ClassVar[bool] = False
 
     def __init__(self, settings: Settings, sizes: Sizes) -> None:
         super().__init__()
@@ -75,6 +88,13 @@ class Scorer(nn.Module, ABC):
         """The same as `score`."""
         return self.score(context, items)
 
+    def to_pretrain(self) -> tuple[int, Sequence["Scorer"]]:
+        """For how many epochs which parts of the model are trained alone before the whole: none for most."""
+        return 0, ()
+
+    def pretrained(self) -> None:
+        """Called when the parts of `to_pretrain` have been trained, to put them together."""
+
     def rates(self) -> dict[str, float]:
         """How fast parameters learn: name -> factor of the learning rate, one for those not named.
 
@@ -89,6 +109,10 @@ class Scorer(nn.Module, ABC):
         """
         scores = self.score(context, items)
         return scores, torch.zeros_like(scores)
+
+    def factors(self, context: Context) -> tuple[Tensor, Tensor]:
+        """States (b, d) and a table (n_items, d) whose inner products are the scores of the catalogue."""
+        raise ConfigError(f"{type(self).__name__} does not score by inner products; use loss=logistic.")
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """A vector for each pair in the model's own space, (b, k, p), for critics that measure distances."""
