@@ -6,6 +6,7 @@ from torch import Tensor
 
 from towpath.baselines.propensity import PropensitySettings, floored, make_propensity
 from towpath.data.interactions import Interactions
+from towpath.errors import ConfigError
 from towpath.models.players import player_rng
 from towpath.models.registry import model_type, parse_settings, refuse_untrainable
 from towpath.models.scorer import Scorer
@@ -93,12 +94,12 @@ class DoublyRobustLearner:
         self._imputation_optimiser = Optimiser(
             [self.imputation], settings.learning_rate_imputation, training.clip_norm
         )
-        self.propensity = make_propensity(train, settings)
+        self.propensity = make_propensity(train, settings, rng)
 
     def epoch(self, number: int) -> Row:
         """One pass over the positives."""
         if number == 1:
-            self.propensity.fit(self._train, self._rng)
+            self.propensity.fit(self._train)
         self._batches.refresh()
         self.scorer.train()
         self.imputation.train()
@@ -157,6 +158,15 @@ class DoublyRobustLearner:
         """The imputation model, and the exposure model if there is one."""
         return nested("imputation", self.imputation.state_dict()) | nested(
             "propensity", self.propensity.state_dict()
+        )
+
+
+def refuse_catalogue(training: TrainingSettings) -> None:
+    """Nothing, unless every pair would be labelled: then none is left to impute a loss for."""
+    if training.pairs == "catalogue":
+        raise ConfigError(
+            "With the method 'doubly-robust', pairs=catalogue leaves nothing to impute, since every pair would "
+            "have a label; use pairs=sampled."
         )
 
 

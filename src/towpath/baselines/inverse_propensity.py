@@ -91,12 +91,12 @@ class InversePropensityLearner:
         self._train, self._training, self._settings, self._rng = train, training, settings, rng
         self._batches = make_batches(train, scorer, training)
         self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
-        self.propensity = make_propensity(train, settings)
+        self.propensity = make_propensity(train, settings, rng)
 
     def epoch(self, number: int) -> Row:
         """One pass over the positives."""
         if number == 1:
-            self.propensity.fit(self._train, self._rng)
+            self.propensity.fit(self._train)
         self._batches.refresh()
         self.scorer.train()
         total, shares = torch.zeros(()), torch.zeros(2)

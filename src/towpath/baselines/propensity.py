@@ -50,7 +50,7 @@ class Propensity(nn.Module):
         super().__init__()
         self.register_buffer("items", items, persistent=False)  # made from the training data, not learned
 
-    def fit(self, train: Interactions, rng: Rng) -> None:
+    def fit(self, train: Interactions) -> None:
         """Learn whatever has to be learned, once, before the first epoch."""
 
     @torch.no_grad()
@@ -97,19 +97,19 @@ class ModelPropensity(Propensity):
 
     top: Tensor  # ()
 
-    def __init__(self, train: Interactions, settings: PropensitySettings) -> None:
+    def __init__(self, train: Interactions, settings: PropensitySettings, rng: Rng) -> None:
         super().__init__(torch.zeros(train.n_items))
         self._power, self._epochs = settings.power, settings.exposure_epochs
+        self._rng = player_rng(rng, "exposure")
         sizes = Sizes(train.n_users, train.n_items)
         shape = parse_settings(FactorizationSettings, {"embedding_dim": settings.exposure_dim})
         self.scorer = Factorization(shape, sizes)
+        self.scorer.initialise(train, self._rng)
         self.register_buffer("top", torch.ones(()))
 
-    def fit(self, train: Interactions, rng: Rng) -> None:
-        """Train the factorisation plainly, with generators of its own."""
-        own = player_rng(rng, "exposure")
-        self.scorer.initialise(train, own)
-        learner = PlainLearner(self.scorer, train, parse_settings(TrainingSettings, {}), own)
+    def fit(self, train: Interactions) -> None:
+        """Train the factorisation plainly."""
+        learner = PlainLearner(self.scorer, train, parse_settings(TrainingSettings, {}), self._rng)
         for number in range(1, self._epochs + 1):
             learner.epoch(number)
         self.top.copy_(self._highest(train))
@@ -129,12 +129,12 @@ class ModelPropensity(Propensity):
         return torch.sigmoid(scores.max())
 
 
-def make_propensity(train: Interactions, settings: PropensitySettings) -> Propensity:
+def make_propensity(train: Interactions, settings: PropensitySettings, rng: Rng) -> Propensity:
     """The propensities that the settings ask for."""
     if settings.propensity == "given":
         return GivenPropensity(train)
     if settings.propensity == "model":
-        return ModelPropensity(train, settings)
+        return ModelPropensity(train, settings, rng)
     return Propensity(popularity_propensity(train, settings.power))
 
 
