@@ -123,7 +123,7 @@ def test_each_step_reaches_its_own_model_only() -> None:
 
 
 def test_with_labels_imputed_rightly_the_correction_is_gone() -> None:
-    """Then f sees the imputed loss alone; with labels imputed as even, the correction is all it hears of y."""
+    """Then f sees the imputed losses alone."""
     robust = learner(imputation_dim=40, learning_rate_imputation=0.1)
     robust._training = TRAINING.model_copy(update={"l2": 0.0})
     batch = one_batch(robust)

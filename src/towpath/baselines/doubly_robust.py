@@ -9,7 +9,7 @@ from towpath.data.interactions import Interactions
 from towpath.errors import ConfigError
 from towpath.models.players import player_rng
 from towpath.models.registry import model_type, parse_settings, refuse_untrainable
-from towpath.models.scorer import Scorer
+from towpath.models.scorer import Scorer, Settings
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
 from towpath.training.checkpoint import nested, under
@@ -161,12 +161,12 @@ class DoublyRobustLearner:
         )
 
 
-def refuse_catalogue(training: TrainingSettings) -> None:
+def refuse_catalogue(training: TrainingSettings, settings: Settings) -> None:
     """Nothing, unless every pair would be labelled: then none is left to impute a loss for."""
     if training.pairs == "catalogue":
         raise ConfigError(
-            "With the method 'doubly-robust', pairs=catalogue leaves nothing to impute, since every pair would "
-            "have a label; use pairs=sampled."
+            "With the method 'doubly-robust', pairs=catalogue leaves nothing to impute, since every pair "
+            "would have a label; use pairs=sampled."
         )
 
 
