@@ -9,6 +9,7 @@ from towpath.methods.registry import method_named
 from towpath.models.registry import model_type, parse_settings, refuse_untrainable
 from towpath.models.scorer import Settings
 from towpath.training.settings import TrainingSettings
+from towpath.training.windows import refuse_unlearnable
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,7 @@ class Recipe:
             refuse_untrainable(self.model, f"The method {self.method!r}")
             self._refuse_other_models()
         # What suits the method comes after what suits the model, and what was asked for after both.
-        suited = {**model_type(self.model).suited_training, **method_named(self.method).training}
-        shares: list[dict[str, Any]] = [{}, suited, {}]
+        shares: list[dict[str, Any]] = [{}, self._suited(), {}]
         for key, value in self.settings.items():
             owner = next((i for i, kind in enumerate(kinds) if key in kind.model_fields), None)
             if owner is None:
@@ -49,6 +49,8 @@ class Recipe:
             shares[owner][key] = value
         model, training, method = (parse_settings(k, s) for k, s in zip(kinds, shares, strict=True))
         assert isinstance(training, TrainingSettings)
+        self._refuse_softmax(training)
+        refuse_unlearnable(model_type(self.model), training)
         method_named(self.method).refuse(training, method)
         return Resolved(model, training, method)
 
@@ -58,12 +60,25 @@ class Recipe:
         settings = {**parts.model.model_dump(), **parts.training.model_dump(), **parts.method.model_dump()}
         return {"model": self.model, "method": self.method, "settings": settings, "seed": self.seed}
 
+    def _suited(self) -> dict[str, Any]:
+        """Defaults of the fit loop for this model and this method."""
+        model, method = model_type(self.model).suited_training, method_named(self.method)
+        pairwise = {} if method.softmax or "loss" not in model else {"loss": "logistic", "pairs": "sampled"}
+        return {**model, **pairwise, **method.training}
+
+    def _refuse_softmax(self, training: TrainingSettings) -> None:
+        if training.loss == "softmax" and not method_named(self.method).softmax:
+            raise ConfigError(
+                f"The method {self.method!r} weighs single pairs, and loss=softmax has none; use "
+                "loss=logistic, or the method 'plain'."
+            )
+
     def _refuse_other_models(self) -> None:
         able = method_named(self.method).models
         if able and self.model not in able:
             raise ConfigError(
-                f"The method {self.method!r} trains {' or '.join(able)} only, and the model is {self.model!r}; "
-                "choose that model, or another method."
+                f"The method {self.method!r} trains {' or '.join(able)} only, and the model is "
+                f"{self.model!r}; choose that model, or another method."
             )
 
     def _kinds(self) -> tuple[type[Settings], type[Settings], type[Settings]]:

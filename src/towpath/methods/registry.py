@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from towpath.baselines.doubly_robust import DoublyRobustLearner, DoublyRobustSettings
+from towpath.baselines.adversarial import AdversarialLearner, AdversarialSettings
+from towpath.baselines.causal_embedding import (
+    CausalEmbeddingLearner,
+    CausalEmbeddingSettings,
+    refuse_whole_catalogue,
+)
+from towpath.baselines.doubly_robust import DoublyRobustLearner, DoublyRobustSettings, refuse_catalogue
+from towpath.baselines.exposure import ExposureLearner, ExposureSettings, refuse_batches
 from towpath.baselines.inverse_propensity import InversePropensityLearner, InversePropensitySettings
 from towpath.data.interactions import Interactions
 from towpath.errors import ConfigError, unknown_name
@@ -39,7 +46,7 @@ class Method:
     the loop and of the method do not go together. `grid` holds the settings worth searching, in the order in
     which they are searched, each with the values worth trying: the published grid where there is one. It may
     name settings of the fit loop or the model. `models` names the models that it can train; empty: any that
-    has parameters.
+    has parameters. `softmax` says whether it can train by the softmax loss: what weighs single pairs cannot.
     """
 
     settings_type: type[Settings]
@@ -48,6 +55,7 @@ class Method:
     refuse: Callable[[TrainingSettings, Settings], None] = lambda training, settings: None
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     models: tuple[str, ...] = ()
+    softmax: bool = False
 
 
 def _plain(task: Task, settings: Settings) -> Learner:
@@ -67,6 +75,21 @@ def _inverse_propensity(task: Task, settings: Settings) -> Learner:
 def _doubly_robust(task: Task, settings: Settings) -> Learner:
     assert isinstance(settings, DoublyRobustSettings)
     return DoublyRobustLearner(task.scorer, task.train, task.training, settings, task.rng)
+
+
+def _exposure(task: Task, settings: Settings) -> Learner:
+    assert isinstance(settings, ExposureSettings)
+    return ExposureLearner(task.scorer, task.train, settings)
+
+
+def _adversarial(task: Task, settings: Settings) -> Learner:
+    assert isinstance(settings, AdversarialSettings)
+    return AdversarialLearner(task.scorer, task.train, task.training, settings, task.rng)
+
+
+def _causal_embedding(task: Task, settings: Settings) -> Learner:
+    assert isinstance(settings, CausalEmbeddingSettings)
+    return CausalEmbeddingLearner(task.scorer, task.train, task.training, settings, task.rng)
 
 
 def _refuse_no_game(training: TrainingSettings, settings: Settings) -> None:
@@ -102,9 +125,25 @@ _DOUBLY_ROBUST_GRID: Mapping[str, Sequence[Any]] = {
     "learning_rate_imputation": (0.001, 0.005, 0.01),
     "imputation_dim": (8, 32),
 }
+# Starts as published; with 32 dimensions larger ridges than the published 1e-5 are worth a look.
+_EXPOSURE_GRID: Mapping[str, Sequence[Any]] = {
+    "init_mu": (0.1, 0.05, 0.01, 0.005, 0.001),
+    "ridge_users": (1e-5, 1e-3, 0.1, 1.0, 10.0),
+    "ridge_items": (1e-5, 1e-3, 0.1, 1.0, 10.0),
+    "precision": (0.1, 1.0, 10.0),
+}
+_ADVERSARIAL_GRID: Mapping[str, Sequence[Any]] = {
+    "adversary_fit": (0.1, 0.5, 1.0, 2.0),
+    "learning_rate_g": (0.003, 0.01, 0.03),
+}
+_CAUSAL_EMBEDDING_GRID: Mapping[str, Sequence[Any]] = {
+    "pull": (0.01, 0.1, 1.0),
+    "treatment": ("random", "inverse-popularity"),
+    "treatment_share": (0.05, 0.1, 0.2),
+}
 
 METHODS: dict[str, Method] = {
-    "plain": Method(PlainSettings, _plain, grid=FIT_GRID),
+    "plain": Method(PlainSettings, _plain, grid=FIT_GRID, softmax=True),
     # What f is about to show is rarely among uniform negatives, so one in three comes from there.
     "transport": Method(
         TransportSettings,
@@ -114,7 +153,21 @@ METHODS: dict[str, Method] = {
         {**FIT_GRID, **_TRANSPORT_GRID},
     ),
     "ipw": Method(InversePropensitySettings, _inverse_propensity, grid={**FIT_GRID, **_IPW_GRID}),
-    "doubly-robust": Method(DoublyRobustSettings, _doubly_robust, grid={**FIT_GRID, **_DOUBLY_ROBUST_GRID}),
+    "expomf": Method(ExposureSettings, _exposure, refuse=refuse_batches, grid=_EXPOSURE_GRID, models=("mf",)),
+    "adversarial": Method(AdversarialSettings, _adversarial, grid={**FIT_GRID, **_ADVERSARIAL_GRID}),
+    "causal-embedding": Method(
+        CausalEmbeddingSettings,
+        _causal_embedding,
+        refuse=refuse_whole_catalogue,
+        grid={**FIT_GRID, **_CAUSAL_EMBEDDING_GRID},
+        models=("mf",),
+    ),
+    "doubly-robust": Method(
+        DoublyRobustSettings,
+        _doubly_robust,
+        refuse=refuse_catalogue,
+        grid={**FIT_GRID, **_DOUBLY_ROBUST_GRID},
+    ),
 }
 
 

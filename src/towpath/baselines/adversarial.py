@@ -1,0 +1,203 @@
+"""Adversarial counterfactual learning (Xu et al. 2020): f against the worst exposure that fits the data."""
+
+from typing import Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from towpath.data.interactions import Interactions
+from towpath.errors import ConfigError
+from towpath.models.players import player_model
+from towpath.models.registry import refuse_untrainable
+from towpath.models.scorer import Scorer, Settings
+from towpath.rng import Rng
+from towpath.training.batches import Batch, make_batches
+from towpath.training.checkpoint import nested, under
+from towpath.training.fit import Row
+from towpath.training.losses import logistic_loss
+from towpath.training.optimiser import Optimiser
+from towpath.training.settings import TrainingSettings
+
+LabelEffect = Literal["interaction", "additive"]
+
+
+class AdversarialSettings(Settings):
+    """Settings of adversarial counterfactual learning."""
+
+    g: str = Field("", description="Model that plays the adversary g; empty: the same as f.")
+    adversary_fit: float = Field(
+        0.5, ge=0, description="How much the adversary pays for not fitting the feedback itself."
+    )
+    hinge_margin: float = Field(
+        0.1, ge=0, description="By how much f's reweighted loss must exceed that pay for g to rest on a pair."
+    )
+    min_propensity: float = Field(
+        0.1, gt=0, le=1, description="Smallest chance of exposure; one over it is the largest weight."
+    )
+    label_effect: LabelEffect = Field(
+        "interaction",
+        description="How the label enters the chance of exposure: times the adversary's score "
+        "(`interaction`), or on its own (`additive`).",
+    )
+    warm_epochs: int = Field(5, ge=0, description="Passes in which the adversary alone fits the feedback.")
+    learning_rate_g: float = Field(0.01, gt=0, description="Step size of the adversary.")
+    learning_rate_link: float = Field(
+        0.01,
+        gt=0,
+        description="Step size of the three numbers that make a chance of exposure of the adversary's score.",
+    )
+
+    @model_validator(mode="after")
+    def _adversary_can_learn(self) -> "AdversarialSettings":
+        if self.g:
+            refuse_untrainable(self.g, "g")
+        return self
+
+
+class PropensityLink(nn.Module):
+    """The chance that a pair was shown, from the adversary's score and the label.
+
+        q = clamp(sigmoid(a + b g + c y g), least, 1)        interaction
+        q = clamp(sigmoid(a + b g + c y), least, 1)          additive
+
+    It starts at q = sigmoid(g).
+    """
+
+    def __init__(self, least: float, label_effect: LabelEffect) -> None:
+        super().__init__()
+        self._least, self._label_effect = least, label_effect
+        self.line = nn.Parameter(torch.tensor([0.0, 1.0, 0.0]))
+
+    def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Chances, in [least, 1], of the shape of the scores and labels."""
+        a, b, c = self.line
+        by_label = labels * scores if self._label_effect == "interaction" else labels
+        return torch.sigmoid(a + b * scores + c * by_label).clamp(min=self._least, max=1)
+
+
+def adversary_hinge(own: Tensor, reweighted: Tensor, fit: float, margin: float) -> Tensor:
+    """What the adversary descends on each pair: elementwise.
+
+        max(0, margin + fit * l(y, g) - l(y, f) / q)
+
+    own = l(y, g), reweighted = l(y, f) / q with l(y, f) held fixed. Zero, and without gradient, where f's
+    loss already exceeds the adversary's by the margin.
+
+    >>> adversary_hinge(torch.tensor([1.0, 1.0]), torch.tensor([0.2, 3.0]), fit=0.5, margin=0.1)
+    tensor([0.4000, 0.0000])
+    """
+    return torch.relu(margin + fit * own - reweighted)
+
+
+class AdversarialLearner:
+    """Trains f on the loss over the chances of exposure that an adversary g finds worst for it.
+
+        min over f, (a, b, c)  max over g:   mean of l(y, f) / q(g, y) - fit * mean of l(y, g)
+
+    g fits the feedback alone at first; then every epoch is one pass of f and the link, and one of g. Only f
+    is deployed. The link is on f's side, so it may raise q to one, whereupon f is trained as if plainly:
+    `propensity` in the history tells.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        train: Interactions,
+        training: TrainingSettings,
+        settings: AdversarialSettings,
+        rng: Rng,
+    ) -> None:
+        self.scorer = scorer
+        self._training, self._settings, self._rng = training, settings, rng
+        self._batches = make_batches(train, scorer, training)
+        self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
+        self.adversary = player_model(settings.g, "g", scorer, train, rng)
+        _refuse_longer_memory(self.adversary, scorer)
+        self._adversary_optimiser = Optimiser([self.adversary], settings.learning_rate_g, training.clip_norm)
+        self.link = PropensityLink(settings.min_propensity, settings.label_effect)
+        self._link_optimiser = Optimiser([self.link], settings.learning_rate_link)
+
+    def epoch(self, number: int) -> Row:
+        """One pass of f with the link, then one of the adversary; before the first, the adversary's own."""
+        self._batches.refresh()
+        if number == 1:
+            self._warm_up()
+        looks = [self._move_f(batch) for batch in self._batches.epoch(number, self._rng)]
+        moves = [self._move_g(batch) for batch in self._batches.epoch(number, self._rng, name="adversary ")]
+        loss, propensity = torch.stack(looks).mean(0).tolist()
+        hinge, active = torch.stack(moves).mean(0).tolist()
+        return {"loss": loss, "propensity": propensity, "hinge": hinge, "active": active}
+
+    def _warm_up(self) -> None:
+        """Let the adversary fit the feedback alone."""
+        self.adversary.train()
+        for lap in range(self._settings.warm_epochs):
+            for batch in self._batches.epoch(lap, self._rng, name="warm "):
+                scores, norms = self.adversary.score_with_norms(batch.context, batch.items)
+                loss = logistic_loss(scores, batch.labels).mean()
+                self._adversary_optimiser.step(loss + self._training.l2 * norms.mean())
+
+    def _move_f(self, batch: Batch) -> Tensor:
+        """A step of f and of the link, both from where they stood: the loss and the mean chance, (2,)."""
+        self.scorer.train()
+        self.adversary.eval()
+        with torch.no_grad():
+            adversary = self.adversary.score(batch.context, batch.items)
+        chances = self.link(adversary, batch.labels)
+        scores, norms = self.scorer.score_with_norms(batch.context, batch.items)
+        losses = logistic_loss(scores, batch.labels)
+        risk = (losses / chances.detach()).mean() + self._training.l2 * norms.mean()
+        self._link_optimiser.step((losses.detach() / chances).mean())
+        self._optimiser.step(risk)
+        return torch.stack([risk.detach(), chances.detach().mean()]).cpu()
+
+    def _move_g(self, batch: Batch) -> Tensor:
+        """A step of the adversary: its hinge and the share of pairs on which it is not at rest, (2,)."""
+        self.scorer.eval()
+        self.adversary.train()
+        with torch.no_grad():
+            losses = logistic_loss(self.scorer.score(batch.context, batch.items), batch.labels)
+        hinge, norms = self._hinge(batch, losses)
+        self._adversary_optimiser.step(hinge.mean() + self._training.l2 * norms.mean())
+        return torch.stack([hinge.detach().mean(), (hinge.detach() > 0).float().mean()]).cpu()
+
+    def _hinge(self, batch: Batch, losses: Tensor) -> tuple[Tensor, Tensor]:
+        """The adversary's hinge where f's losses are (b, k), and what its L2 penalty charges; (b, k) each.
+
+        Its gradient reaches g through its own loss and through q.
+        """
+        scores, norms = self.adversary.score_with_norms(batch.context, batch.items)
+        reweighted = losses / self.link(scores, batch.labels)
+        own = logistic_loss(scores, batch.labels)
+        return adversary_hinge(
+            own, reweighted, self._settings.adversary_fit, self._settings.hinge_margin
+        ), norms
+
+    def state(self) -> dict[str, Tensor]:
+        """f, g and the link, with their optimisers."""
+        parts = nested("scorer", self.scorer.state_dict()) | nested("optimiser", self._optimiser.state())
+        parts |= self.beside() | nested("g_optimiser", self._adversary_optimiser.state())
+        return parts | nested("link_optimiser", self._link_optimiser.state())
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go back to a state."""
+        self.scorer.load_state_dict(under("scorer", state))
+        self._optimiser.load_state(under("optimiser", state))
+        self.adversary.load_state_dict(under("g", state))
+        self._adversary_optimiser.load_state(under("g_optimiser", state))
+        self.link.load_state_dict(under("link", state))
+        self._link_optimiser.load_state(under("link_optimiser", state))
+
+    def beside(self) -> dict[str, Tensor]:
+        """What g and the link have learned."""
+        return nested("g", self.adversary.state_dict()) | nested("link", self.link.state_dict())
+
+
+def _refuse_longer_memory(adversary: Scorer, scorer: Scorer) -> None:
+    """Nothing, unless the adversary asks for longer histories than f, for which batches are made."""
+    if adversary.history_length > scorer.history_length:
+        raise ConfigError(
+            f"The adversary looks at the last {adversary.history_length:,} items of a user and the model at "
+            f"{scorer.history_length:,}; choose an adversary g that looks back no further."
+        )

@@ -1,0 +1,179 @@
+"""CausE (Bonner and Vasile 2018): item vectors pulled towards those learned where exposure was even."""
+
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from towpath.data.interactions import Interactions
+from towpath.data.negatives import PairSet
+from towpath.errors import ConfigError
+from towpath.models.factorization import Factorization
+from towpath.models.scorer import Context, Scorer, Settings
+from towpath.rng import Rng
+from towpath.training.batches import Batch, make_batches
+from towpath.training.checkpoint import nested, under
+from towpath.training.fit import Row
+from towpath.training.losses import logistic_loss
+from towpath.training.optimiser import Optimiser
+from towpath.training.settings import TrainingSettings
+
+Treatment = Literal["random", "inverse-popularity"]
+Distance = Literal["l1", "l2", "cosine"]
+
+
+class CausalEmbeddingSettings(Settings):
+    """Settings of causal embeddings."""
+
+    treatment: Treatment = Field(
+        "random",
+        description="Which positives stand for feedback under even exposure: a `random` share, as in the "
+        "paper, or one drawn by `inverse-popularity`, in which items are as even as they can be.",
+    )
+    treatment_share: float = Field(
+        0.1, ge=0, lt=1, description="Share of the positives that make up the treatment set."
+    )
+    pull: float = Field(
+        0.1, ge=0, description="Price of the distance from an item's vector to its treatment vector."
+    )
+    distance: Distance = Field(
+        "l1",
+        description="How that distance is measured: `l1`, squared (`l2`), or one minus the `cosine`.",
+    )
+
+
+def sample_treatment(
+    train: Interactions, treatment: Treatment, share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Which rows are in the treatment set, drawn without replacement: (n,).
+
+    inverse-popularity: one after another, each with a chance proportional to one over its item's count.
+    """
+    # The first arrivals of exponential clocks are such a draw: clock rates are the chances.
+    rates = 1 / train.item_counts[train.items] if treatment == "inverse-popularity" else np.ones(len(train))
+    arrivals = rng.exponential(size=len(train)) / rates
+    chosen = np.zeros(len(train), dtype=np.bool_)
+    chosen[np.argsort(arrivals, kind="stable")[: round(share * len(train))]] = True
+    return chosen
+
+
+def item_distance(control: Tensor, treatment: Tensor, distance: Distance) -> Tensor:
+    """How far each control vector is from its treatment vector: (..., d) and (..., d) to (...).
+
+        l1: sum_j |c_j - t_j|        l2: sum_j (c_j - t_j)^2        cosine: 1 - <c, t> / |c| |t|
+
+    >>> item_distance(torch.tensor([3.0, 4.0]), torch.tensor([3.0, 2.0]), "l2")
+    tensor(4.)
+    """
+    if distance == "cosine":
+        return 1 - functional.cosine_similarity(control, treatment, dim=-1)
+    apart = control - treatment
+    return (apart.abs() if distance == "l1" else apart.square()).sum(-1)
+
+
+class CausalEmbeddingLearner:
+    """Trains two vectors for each item, on two parts of the positives, that share the user vectors.
+
+        mean of l(y, <p_u, q_i>)  over the control part and  l(y, <p_u, t_i>)  over the treatment part
+          + l2 penalty + pull * mean over the control part of |q_i - t_i|
+
+    The pull moves control vectors q only: towards treatment vectors t, which feel nothing of it. Items are
+    scored by q. Positives come with negatives as everywhere, and those of a treated positive train t.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        train: Interactions,
+        training: TrainingSettings,
+        settings: CausalEmbeddingSettings,
+        rng: Rng,
+    ) -> None:
+        if not isinstance(scorer, Factorization):
+            raise ConfigError(f"CausE trains mf only, and the model is a {type(scorer).__name__}.")
+        self.scorer: Factorization = scorer
+        self._training, self._settings, self._rng = training, settings, rng
+        self._batches = make_batches(train, scorer, training)
+        draw = rng.numpy("treatment")
+        self._treated = PairSet(
+            train.where(sample_treatment(train, settings.treatment, settings.treatment_share, draw))
+        )
+        self.treatment = _other_items(scorer)
+        self._optimiser = Optimiser(
+            [scorer, self.treatment.items], training.learning_rate, training.clip_norm
+        )
+
+    def epoch(self, number: int) -> Row:
+        """One pass over the positives of both parts."""
+        self._batches.refresh()
+        self.scorer.train()
+        total = torch.zeros(2)
+        for batch in self._batches.epoch(number, self._rng):
+            loss, apart = self._loss(batch)
+            self._optimiser.step(loss)
+            total += torch.stack([loss.detach(), apart.detach()]).cpu()
+        loss, apart = (total / len(self._batches)).tolist()
+        return {"loss": loss, "item_distance": apart}
+
+    def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """What is descended, and the mean distance within it."""
+        users, items = batch.context.users.cpu().numpy(), batch.items[:, 0].cpu().numpy()
+        treated = torch.from_numpy(self._treated.contains(users, items)).to(batch.items.device)
+        control = _rows(batch, ~treated)
+        parts = [(self.scorer, control), (self.treatment, _rows(batch, treated))]
+        scored = [(*s.score_with_norms(b.context, b.items), b.labels) for s, b in parts if len(b.items)]
+        scores, norms, labels = (torch.cat(part) for part in zip(*scored, strict=True))
+        risk = logistic_loss(scores, labels).mean() + self._training.l2 * norms.mean()
+        apart = self._apart(control.items)
+        return risk + self._settings.pull * apart, apart
+
+    def _apart(self, items: Tensor) -> Tensor:
+        """Mean distance of these items' control vectors to their treatment vectors, which are held fixed."""
+        control = self.scorer.items(items)[..., :-1]
+        treatment = self.treatment.items.weight.detach()[items][..., :-1]
+        return item_distance(control, treatment, self._settings.distance).sum() / max(1, items.numel())
+
+    def state(self) -> dict[str, Tensor]:
+        """The parameters, the treatment vectors and the optimiser's moments."""
+        parts = nested("scorer", self.scorer.state_dict()) | self.beside()
+        return parts | nested("optimiser", self._optimiser.state())
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go back to a state."""
+        self.scorer.load_state_dict(under("scorer", state))
+        self.treatment.items.load_state_dict(under("treatment", state))
+        self._optimiser.load_state(under("optimiser", state))
+
+    def beside(self) -> dict[str, Tensor]:
+        """The treatment vectors."""
+        return nested("treatment", self.treatment.items.state_dict())
+
+
+def _other_items(scorer: Factorization) -> Factorization:
+    """The same factorisation with item vectors of its own, which start where the scorer's start.
+
+    Items without treated positives would otherwise be pulled towards another random start.
+    """
+    other = Factorization(scorer.settings, scorer.sizes)
+    other.users, other.bias = scorer.users, scorer.bias
+    other.items.load_state_dict(scorer.items.state_dict())
+    return other.to(scorer.bias.device)
+
+
+def _rows(batch: Batch, keep: Tensor) -> Batch:
+    """The rows (b,) of a batch that are kept."""
+    context = Context(batch.context.users[keep], batch.context.histories[keep])
+    return Batch(context, batch.items[keep], batch.labels[keep])
+
+
+def refuse_whole_catalogue(training: TrainingSettings, settings: Settings) -> None:
+    """Nothing, unless whole catalogues are asked for, of which no row is one positive's."""
+    if training.pairs == "catalogue":
+        raise ConfigError(
+            "CausE divides the positives, each with its negatives, into two parts, and pairs=catalogue has no "
+            "negatives of a positive; use pairs=sampled."
+        )
