@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from towpath.data.columns import Columns
+from towpath.data.feature_files import FeatureForm
 from towpath.errors import DataError, unknown_name
 
 
@@ -19,6 +20,8 @@ class NamedSet:
     member: str | None  # the file of events inside the archive; None if the download is that file
     columns: Columns = field(default_factory=Columns)
     missing_value: float | None = None  # a value that means "none given"
+    user_features: FeatureForm | None = None
+    item_features: FeatureForm | None = None
 
     @property
     def file_name(self) -> str:
@@ -33,6 +36,16 @@ _MOVIELENS_LICENCE = (
     "commercial use without permission of GroupLens, and no hint that they endorse the user."
 )
 
+# 'Toy Story (1995)' was made in the five years from 1995.
+_FIVE_YEARS = r"CAST(TRY_CAST(regexp_extract(title, '\((\d{4})\)\s*$', 1) AS INTEGER) // 5 * 5 AS VARCHAR)"
+_REGION = "zip[1]"  # the first digit of a zip code: a group of states
+_LABELS = ("gender", "age", "occupation", "region", "years")
+_GENRES = (
+    "unknown", "action", "adventure", "animation", "childrens", "comedy", "crime", "documentary", "drama",
+    "fantasy", "noir", "horror", "musical", "mystery", "romance", "scifi", "thriller", "war", "western",
+)  # fmt: skip
+_CATEGORIES = {**dict.fromkeys(_LABELS, "categorical"), "genres": "multivalued"}
+
 CATALOGUE = {
     entry.name: entry
     for entry in (
@@ -44,6 +57,30 @@ CATALOGUE = {
             licence=_MOVIELENS_LICENCE,
             member="ml-100k/u.data",
             columns=Columns(user="1", item="2", value="3", time="4"),
+            user_features=FeatureForm(
+                member="ml-100k/u.user",
+                names=("user", "age", "gender", "occupation", "zip"),
+                delimiter="|",
+                columns={
+                    "gender": "gender",
+                    "age": "CAST(TRY_CAST(age AS INTEGER) // 10 * 10 AS VARCHAR)",
+                    "occupation": "occupation",
+                    "region": _REGION,
+                },
+                kinds=_CATEGORIES,
+            ),
+            item_features=FeatureForm(
+                member="ml-100k/u.item",
+                names=("item", "title", "released", "released_on_video", "address", *_GENRES),
+                delimiter="|",
+                columns={
+                    "genres": "concat_ws('|', "
+                    + ", ".join(f"CASE {genre} WHEN '1' THEN '{genre}' END" for genre in _GENRES)
+                    + ")",
+                    "years": _FIVE_YEARS,
+                },
+                kinds=_CATEGORIES,
+            ),
         ),
         NamedSet(
             name="ml-1m",
@@ -53,6 +90,23 @@ CATALOGUE = {
             licence=_MOVIELENS_LICENCE,
             member="ml-1m/ratings.dat",
             columns=Columns(user="1", item="2", value="3", time="4"),
+            user_features=FeatureForm(
+                member="ml-1m/users.dat",
+                names=("user", "gender", "age", "occupation", "zip"),
+                delimiter="::",
+                columns={
+                    **{column: column for column in ("gender", "age", "occupation")},
+                    "region": _REGION,
+                },
+                kinds=_CATEGORIES,
+            ),
+            item_features=FeatureForm(
+                member="ml-1m/movies.dat",
+                names=("item", "title", "genres"),
+                delimiter="::",
+                columns={"genres": "genres", "years": _FIVE_YEARS},
+                kinds=_CATEGORIES,
+            ),
         ),
         NamedSet(
             name="lastfm-2k",

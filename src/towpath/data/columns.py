@@ -56,7 +56,7 @@ def map_columns(columns: Columns, names: Sequence[str], source: str) -> Mapping:
     for part in USUAL_NAMES:
         if part in told:
             continue
-        candidates = [place for place in _usual(part, names) if place not in places.values()]
+        candidates = [place for place in usual_places(part, names) if place not in places.values()]
         if candidates:
             places[part] = candidates[0]
             others = ", ".join(repr(names[place]) for place in candidates[1:])
@@ -104,7 +104,7 @@ def looks_like_header(line: Sequence[str]) -> bool:
 
 def has_usual_name(line: Sequence[str]) -> bool:
     """Whether any field is a name that columns usually have."""
-    return any(_usual(part, line) for part in USUAL_NAMES)
+    return any(usual_places(part, line) for part in USUAL_NAMES)
 
 
 def _find(part: str, column: str, names: Sequence[str], source: str) -> int:
@@ -119,7 +119,7 @@ def _find(part: str, column: str, names: Sequence[str], source: str) -> int:
     )
 
 
-def _usual(part: str, names: Sequence[str]) -> list[int]:
+def usual_places(part: str, names: Sequence[str]) -> list[int]:
     """Places of columns with a usual name for this part, the likeliest first."""
     plain = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in names]
     found = [place for place, name in enumerate(plain) if name in USUAL_NAMES[part]]

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from towpath.data.features import FeatureSchema, FeatureTable, SideSchema
 from towpath.data.vocabulary import Vocabulary
 
 PADDING = -1
@@ -39,7 +40,7 @@ class Histories:
 
     def padded(self, users: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
         """The last `longest` items of each user, right-aligned, PADDING (-1) on the left: (b, h)."""
-        return self._windows(self.starts[users], self.starts[users + 1], longest)
+        return self.between(self.starts[users], self.starts[users + 1], longest)
 
     def padded_before(self, rows: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
         """The last `longest` items that the user of each row took before that row, padded like `padded`.
@@ -47,9 +48,10 @@ class Histories:
         rows: (b,) places in the packed array, that is, rows of the interactions these histories belong to.
         """
         owners = np.searchsorted(self.starts, rows, side="right") - 1
-        return self._windows(self.starts[owners], rows, longest)
+        return self.between(self.starts[owners], rows, longest)
 
-    def _windows(self, starts: NDArray[np.int64], ends: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
+    def between(self, starts: NDArray[np.int64], ends: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
+        """The last `longest` items of each run [start, end) of the packed array, padded like `padded`."""
         counts = np.minimum(ends - starts, longest)
         back = np.arange(int(counts.max(initial=0)), 0, -1)  # (h,) h, h - 1, ..., 1 steps before the end
         real = back[None, :] <= counts[:, None]
@@ -73,6 +75,8 @@ class Interactions:
     values: NDArray[np.float32] | None = None  # (n,) rating, count ...
     propensities: NDArray[np.float32] | None = None  # (n,) chance of having been shown, where known
     exposures: NDArray[np.bool_] | None = None  # (n,) whether the item was shown, where logged
+    user_features: FeatureTable | None = None  # one row for each user of the vocabulary
+    item_features: FeatureTable | None = None  # one row for each item of the catalogue
 
     def __len__(self) -> int:
         return len(self.users)
@@ -91,6 +95,18 @@ class Interactions:
         """The rows where `keep` is true, in the same order and with the same vocabularies."""
         present = {name: getattr(self, name) for name in COLUMNS}
         return replace(self, **{n: c[keep] for n, c in present.items() if c is not None})
+
+    def with_features(self, users: FeatureTable | None, items: FeatureTable | None) -> "Interactions":
+        """The same events with these features."""
+        return replace(self, user_features=users, item_features=items)
+
+    @property
+    def feature_schema(self) -> FeatureSchema | None:
+        """What a model must know of the features to be built; None where there are none."""
+        if self.user_features is None and self.item_features is None:
+            return None
+        sides = (self.user_features, self.item_features)
+        return FeatureSchema(*(SideSchema() if side is None else side.schema for side in sides))
 
     def timed(self) -> "Interactions":
         """The rows that have a time."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 
 from towpath.data.columns import (
+    REQUIRED,
     Columns,
     Mapping,
     has_usual_name,
@@ -36,6 +37,7 @@ class Source:
     places: dict[str, int]
     names: tuple[str, ...]
     notes: tuple[str, ...]
+    whole: bool = False  # every column is read, under its own name
 
     @property
     def label(self) -> str:
@@ -57,6 +59,29 @@ def open_source(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], co
         _refuse_double_names(names, files[0])
     mapping = _map(columns, names, header, str(files[0]))
     source = Source(tuple(files), layout, header, mapping.places, names, mapping.notes)
+    with file_errors(source):
+        return _create(connection, source)
+
+
+def open_table(
+    connection: duckdb.DuckDBPyConnection,
+    files: Sequence[Path],
+    names: tuple[str, ...] = (),
+    delimiter: str | None = None,
+) -> Source:
+    """The relation `source` over all columns of these files, as they are named there, and file_row.
+
+    `names` are those of a file that has no header line; `delimiter` is what parts its columns.
+    """
+    layout = _common_layout(files)
+    found = _parquet_names(connection, files) if layout.kind == "parquet" else layout.first_line
+    header = not names
+    if header and layout.kind == "delimited":
+        _refuse_double_names(found, files[0])
+    if delimiter is not None:
+        layout = replace(layout, delimiter=delimiter)
+    places = {column: place for place, column in enumerate(names or found)}
+    source = Source(tuple(files), layout, header, places, names or found, (), whole=True)
     with file_errors(source):
         return _create(connection, source)
 
@@ -169,7 +194,8 @@ def _scan(source: Source, options: str = "") -> str:
     if layout.kind == "parquet":
         return f"read_parquet({files}, file_row_number = true)"
     if layout.kind == "json":
-        ids = {source.places["user"], source.places["item"]}
+        parts = source.places if source.whole else REQUIRED
+        ids = {source.places[part] for part in parts}
         # Ids are taken as JSON, which still tells 7 from "7" and never makes a date of a text.
         kinds = {text(key): "'JSON'" if p in ids else "'VARCHAR'" for p, key in enumerate(source.names)}
         columns = ", ".join(f"{key}: {kinds[key]}" for key in kinds if _is_mapped(source, key))

@@ -4,6 +4,7 @@ import glob
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -12,10 +13,14 @@ from towpath.data.cleaning import Cleaning, Step
 from towpath.data.columns import Columns
 from towpath.data.encoding import encode
 from towpath.data.engine import engine
+from towpath.data.feature_files import FeatureFiles, FeatureForm, FeatureReport, read_features
+from towpath.data.feature_kinds import refuse_unknown_columns, wish_of
+from towpath.data.features import FeatureTable
 from towpath.data.fetch import refuse_changed
 from towpath.data.interactions import Interactions
 from towpath.data.layout import COMPRESSIONS, KINDS, is_data_file, uncompressed
 from towpath.data.readers import read_raw
+from towpath.data.sql import Side
 from towpath.errors import DataError, unknown_name
 
 
@@ -27,6 +32,7 @@ class Reading:
     source: str
     notes: tuple[str, ...]
     steps: tuple[Step, ...]
+    features: tuple[FeatureReport, ...] = ()  # what became of feature files, where there are some
 
 
 def read(
@@ -35,8 +41,12 @@ def read(
     data_dir: Path | None = None,
     columns: Columns = Columns(),  # noqa: B008  # frozen
     cleaning: Cleaning = Cleaning(),  # noqa: B008  # frozen
+    features: FeatureFiles = FeatureFiles(),  # noqa: B008  # frozen
 ) -> Reading:
-    """The events of a named set (looked for in `data_dir`), path, glob or folder, cleaned and encoded."""
+    """The events of a named set (looked for in `data_dir`), path, glob or folder, cleaned and encoded.
+
+    Features come from the files that are named, else from those that a named set has beside its events.
+    """
     entry = CATALOGUE.get(str(data))
     with tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as scratch:
         if entry is None:
@@ -50,7 +60,54 @@ def read(
         with engine() as connection:
             raw = read_raw(connection, files, columns, entry.missing_value if entry else None)
             interactions, steps = encode(connection, raw, cleaning)
-    return Reading(interactions, source, raw.source.notes, steps)
+        found = list(_feature_sources(features, entry, copy if entry else None, Path(scratch)))
+        interactions, reports = _with_features(interactions, found, features)
+    return Reading(interactions, source, raw.source.notes, steps, reports)
+
+
+@dataclass(frozen=True)
+class _FeatureSource:
+    """The files with the features of one side."""
+
+    side: Side
+    files: list[Path]
+    form: FeatureForm | None  # of a named set
+
+
+def _feature_sources(
+    told: FeatureFiles, entry: NamedSet | None, copy: Path | None, scratch: Path
+) -> Iterator[_FeatureSource]:
+    """The feature files that were named, or else those that a named set has with its events."""
+    sides: tuple[tuple[Side, str | Path | None, FeatureForm | None], ...] = (
+        ("user", told.users, entry.user_features if entry else None),
+        ("item", told.items, entry.item_features if entry else None),
+    )
+    for side, path, form in sides:
+        if path is not None:
+            files = find_files(str(path))
+            places = [scratch / f"{side}-{place}" for place in range(len(files))]
+            yield _FeatureSource(side, list(map(_plain_parquet, files, places)), None)
+        elif form is not None and entry is not None and copy is not None:
+            beside = copy.with_name(Path(form.member).name)
+            file = _unpacked(entry, form.member, copy, scratch) if copy.suffix == ".zip" else beside
+            if file is not None and file.is_file():
+                yield _FeatureSource(side, [file], form)
+
+
+def _with_features(
+    interactions: Interactions, sources: list[_FeatureSource], told: FeatureFiles
+) -> tuple[Interactions, tuple[FeatureReport, ...]]:
+    """The same events with the features of their users and items, and what became of the files."""
+    wishes = {column: wish_of(column, kind) for column, kind in told.kinds.items()}
+    reports, columns, tables = [], list[str](), dict[Side, FeatureTable]()
+    for source in sources:
+        mine = {c: wish_of(c, k) for c, k in (source.form.kinds if source.form else {}).items()} | wishes
+        ids = interactions.user_ids if source.side == "user" else interactions.item_ids
+        tables[source.side], report = read_features(source.files, source.side, ids, mine, source.form)
+        reports.append(report)
+        columns += [*report.kinds, *report.left_out]
+    refuse_unknown_columns(wishes, columns)
+    return interactions.with_features(tables.get("user"), tables.get("item")), tuple(reports)
 
 
 def find_files(data: str) -> list[Path]:
@@ -84,15 +141,19 @@ def _member(entry: NamedSet, copy: Path, scratch: Path) -> Path:
     """The file of events, unpacked into the scratch folder if it lies in an archive."""
     if entry.member is None or copy.suffix != ".zip":
         return copy
+    file = _unpacked(entry, entry.member, copy, scratch)
+    if file is None:
+        raise DataError(f"{copy} should contain {entry.member} but does not; fetch {entry.name} again.")
+    return file
+
+
+def _unpacked(entry: NamedSet, member: str, copy: Path, scratch: Path) -> Path | None:
+    """A file out of the archive, in the scratch folder; None if it is not in there."""
     try:
         with zipfile.ZipFile(copy) as archive:
-            wanted = Path(entry.member).name
+            wanted = Path(member).name
             found = next((m for m in archive.namelist() if Path(m).name == wanted), None)
-            if found is None:
-                raise DataError(
-                    f"{copy} should contain {entry.member} but does not; fetch {entry.name} again."
-                )
-            return Path(archive.extract(found, scratch))
+            return Path(archive.extract(found, scratch)) if found else None
     except (zipfile.BadZipFile, EOFError) as error:
         raise DataError(f"{copy} is truncated or damaged; fetch {entry.name} again.") from error
 

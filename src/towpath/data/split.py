@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from towpath.data import sql
 from towpath.data.engine import engine
+from towpath.data.feature_parquet import features_json, read_feature_table, write_feature_table
+from towpath.data.features import FeatureTable
 from towpath.data.interactions import COLUMNS, MISSING_TIME, Interactions
 from towpath.data.parquet import read_ids, read_table, write_ids, write_table
 from towpath.data.vocabulary import Vocabulary
@@ -23,6 +25,7 @@ if TYPE_CHECKING:  # reading and splitting need no torch, which the generators b
 
 Part = Literal["validation", "test"]
 PARTS = ("train", "validation", "test")
+FEATURES = ("user_features", "item_features")
 STORED_AS = Form("split", 1)
 # Hashed piece by piece, so that a fingerprint needs no copy of the table.
 CHUNK_ROWS = 1 << 20
@@ -43,7 +46,7 @@ class Split:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of all columns, both vocabularies and the description."""
+        """The SHA-256 of all columns, both vocabularies, the description, and features if there are some."""
         digest = hashlib.sha256(self.description.encode())
         for ids in (self.train.user_ids, self.train.item_ids):
             _update(digest, f"ids {len(ids)} {ids.values.type}", *ids.hashable())
@@ -52,6 +55,10 @@ class Split:
                 column = getattr(part, name)
                 if column is not None:
                     _update(digest, f"{name} {len(column)} {column.dtype}", column)
+        for name in FEATURES:
+            table = getattr(self.train, name)
+            if table is not None:
+                _update(digest, f"{name} {features_json(table)}", table.starts, table.codes, table.numbers)
         return digest.hexdigest()
 
 
@@ -121,6 +128,9 @@ def save_split(split: Split, folder: Path) -> None:
             columns = {column: getattr(getattr(split, name), column) for column in COLUMNS}
             present = {column: values for column, values in columns.items() if values is not None}
             write_table(pa.table(present), partial / f"{name}.parquet")
+        for name in FEATURES:
+            if (table := getattr(split.train, name)) is not None:
+                write_feature_table(table, partial / f"{name}.parquet")
         write_manifest(partial, STORED_AS, about, sorted(path.name for path in partial.iterdir()))
 
 
@@ -128,7 +138,10 @@ def load_split(folder: Path) -> Split:
     """The split in this folder, once every byte of it has been checked."""
     manifest = read_manifest(folder, STORED_AS)
     users, items = read_ids(folder / "users.parquet"), read_ids(folder / "items.parquet")
-    train, validation, test = (_load_part(folder / f"{name}.parquet", users, items) for name in PARTS)
+    features = [_load_features(folder / f"{name}.parquet") for name in FEATURES]
+    train, validation, test = (
+        _load_part(folder / f"{name}.parquet", users, items).with_features(*features) for name in PARTS
+    )
     split = Split(train, validation, test, str(manifest.get("description")))
     if split.fingerprint != manifest.get("fingerprint"):
         raise ArtifactError(f"{folder} does not have the fingerprint that its manifest says; make it again.")
@@ -140,6 +153,10 @@ def _load_part(path: Path, users: Vocabulary, items: Vocabulary) -> Interactions
     # A copy, since what Arrow lends cannot be written to and torch warns of that.
     columns = {column: table.column(column).to_numpy().copy() for column in table.column_names}
     return Interactions(user_ids=users, item_ids=items, **columns)
+
+
+def _load_features(path: Path) -> FeatureTable | None:
+    return read_feature_table(path) if path.is_file() else None
 
 
 class _Digest(Protocol):
@@ -212,4 +229,8 @@ def _split(interactions: Interactions, parts: NDArray[np.int8], description: str
             f"validation {len(validation):,} and test {len(test):,}; only users with at least "
             f"{sql.SHORTEST} events are split, so bring more data, clean less or ask for larger shares."
         )
+    # Features as one encodes them who knows only the users and items that have training events.
+    users = train.user_features and train.user_features.fitted(train.histories.lengths > 0)
+    items = train.item_features and train.item_features.fitted(train.item_counts > 0)
+    train, validation, test = (part.with_features(users, items) for part in (train, validation, test))
     return Split(train, validation, test, description)

@@ -1,0 +1,82 @@
+"""What a column of a feature file holds: as told, else by rules that look at its values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from towpath.errors import ConfigError, unknown_name
+
+KINDS = ("categorical", "multivalued", "numeric", "skip")
+SEPARATOR = "|"
+# Joins the values of a list; a control character made for this, which no text contains.
+LISTED = "\x1f"
+# Whole numbers with at most so many different values are codes or levels, not amounts.
+FEW_NUMBERS = 20
+# Text with more different values than this is no category.
+MOST_VALUES = 10_000
+# One value in so many with a separator in it makes a column multi-valued.
+SEPARATED_FROM = 10
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How a column is to be read."""
+
+    kind: Literal["categorical", "multivalued", "numeric", "skip"]
+    separator: str = SEPARATOR
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Counts of a column's values; of those that are given, how many are numbers, whole, have a separator."""
+
+    given: int
+    distinct: int
+    numbers: int
+    whole: int
+    separated: int
+    listed: bool  # the file itself says that it holds lists
+
+
+def wish_of(column: str, told: str) -> Wish:
+    """What "numeric", "multivalued:;" and the like ask for.
+
+    >>> wish_of("tags", "multivalued:;")
+    Wish(kind='multivalued', separator=';')
+    """
+    kind, colon, separator = told.partition(":")
+    if kind not in KINDS:
+        raise unknown_name(f"kind of feature (asked for {column!r})", kind, KINDS)
+    if colon and (kind != "multivalued" or not separator):
+        raise ConfigError(
+            f"Only a multi-valued feature has a separator, written as multivalued:; for one, and {column!r} "
+            f"was given {told!r}."
+        )
+    return Wish(kind, separator or SEPARATOR)  # type: ignore[arg-type]  # checked to be one of KINDS
+
+
+def refuse_unknown_columns(wishes: Mapping[str, Wish], columns: Sequence[str]) -> None:
+    """Nothing, unless a kind was asked for of a column that no feature file has."""
+    for column in wishes:
+        if column not in columns:
+            raise unknown_name("feature", column, columns)
+
+
+def infer(found: Profile) -> Wish | str:
+    """How a column is read that nothing was told of; a sentence's end where it is left out.
+
+    Lists are multi-valued; few whole numbers are categories and other numbers numeric; text is multi-valued
+    if a tenth of it has a bar in it, and else categorical unless nearly every row has a value of its own.
+    """
+    if found.given == 0:
+        return "has no values"
+    if found.listed:
+        return Wish("multivalued", LISTED)
+    if found.numbers == found.given:
+        few = found.whole == found.given and found.distinct <= FEW_NUMBERS
+        return Wish("categorical" if few else "numeric")
+    if found.separated * SEPARATED_FROM >= found.given:
+        return Wish("multivalued")
+    if found.distinct > MOST_VALUES or found.distinct > max(FEW_NUMBERS, found.given // 2):
+        return f"has {found.distinct:,} different values in {found.given:,} rows, too many for a category"
+    return Wish("categorical")
