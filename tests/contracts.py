@@ -8,4 +8,5 @@ SCORERS: dict[str, dict[str, object]] = {
     "mlp": {"embedding_dim": 8, "hidden": (8, 4)},
     "ncf": {"embedding_dim": 8, "hidden": (8, 4)},
     "sgns": {"embedding_dim": 8, "skip_gram_epochs": 2},
+    "attention": {"embedding_dim": 8, "history_length": 6},
 }

@@ -21,7 +21,7 @@ ITEMS = torch.tensor([[5, 1, 9], [0, 39, 2], [7, 7, 8]])
 def filled(name: str, seed: int = 0) -> Scorer:
     scorer = build(name, SCORERS[name], SIZES)
     scorer.initialise(SPLIT.train, Rng(seed))
-    return scorer
+    return scorer.eval()  # without dropout
 
 
 @pytest.fixture(params=SCORERS)
@@ -54,7 +54,7 @@ def test_the_order_of_candidates_does_not_matter(name: str) -> None:
 
 
 def test_state_travels_to_a_fresh_scorer(name: str) -> None:
-    scorer, other = filled(name), build(name, SCORERS[name], SIZES)
+    scorer, other = filled(name), build(name, SCORERS[name], SIZES).eval()
     other.load_state_dict(scorer.state_dict())
     assert torch.equal(scores(scorer, USERS, ITEMS), scores(other, USERS, ITEMS))
 

@@ -9,10 +9,13 @@ from towpath.rng import Rng
 def player_model(name: str, player: str, scorer: Scorer, train: Interactions, rng: Rng) -> Scorer:
     """A filled model of its own for this player: the named one with its defaults, or another one like f.
 
-    `scorer` is f; an empty name asks for its class and its settings.
+    `scorer` is f; an empty name asks for its class and its settings. Batches are made for f: where the player
+    wants to see more of a history than f does, f is shown it too, unless it is a model of sequences itself.
     """
     model = build(name, {}, scorer.sizes) if name else type(scorer)(scorer.settings, scorer.sizes)
     model.initialise(train, player_rng(rng, player))
+    if not scorer.learns_from_windows:
+        scorer.history_length = max(scorer.history_length, model.history_length)
     return model
 
 

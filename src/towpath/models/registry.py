@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from towpath.errors import ConfigError, unknown_name
+from towpath.models.attention import Attention
 from towpath.models.ease import Ease
 from towpath.models.factorization import Factorization
 from towpath.models.neural import Gmf, Mlp, Ncf
@@ -23,6 +24,7 @@ MODELS: dict[str, type[Scorer]] = {
     "mlp": Mlp,
     "ncf": Ncf,
     "sgns": Sgns,
+    "attention": Attention,
 }
 
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
+from towpath.data.features import FeatureSchema
 from towpath.data.interactions import Histories, Interactions
 from towpath.errors import ConfigError
 from towpath.rng import Rng
@@ -27,10 +28,28 @@ class Settings(BaseModel):
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many users and items the codes range over."""
+    """How many users and items the codes range over, and what is known of them where anything is."""
 
     users: int
     items: int
+    features: FeatureSchema | None = None
+
+    def to_json(self) -> dict[str, Any]:  # any JSON
+        """The same for a manifest; features are left out where there are none."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+    @staticmethod
+    def from_json(stored: Mapping[str, Any]) -> "Sizes":  # any JSON
+        """What `to_json` gave, as a JSON file gives it back."""
+        features = stored.get("features")
+        return Sizes(
+            stored["users"], stored["items"], None if features is None else FeatureSchema.from_json(features)
+        )
+
+
+def sizes_of(train: Interactions) -> Sizes:
+    """The sizes of a model for these data."""
+    return Sizes(train.n_users, train.n_items, train.feature_schema)
 
 
 @dataclass(frozen=True)

@@ -1,55 +1,29 @@
-"""The pairs that a step of training looks at: sampled tuples, or users with the whole catalogue."""
+"""The pairs that a step of training looks at: sampled tuples, users with the whole catalogue, or windows."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from towpath.data.interactions import Interactions
-from towpath.data.negatives import NegativeSampler
 from towpath.errors import DataError
 from towpath.models.scorer import Context, Scorer, context_of
 from towpath.rng import Rng
+from towpath.training.batch import Batch as Batch  # what is made here
+from towpath.training.batch import Batches as Batches
+from towpath.training.negatives import Draw, TrainingNegatives
 from towpath.training.ranking import LiveRanking
 from towpath.training.settings import TrainingSettings
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Pairs to be scored, with their labels.
-
-    context: of b users. items: (b, k), or (1, k) where all users share them. labels: (b, k), 1 for positives.
-    """
-
-    context: Context
-    items: Tensor
-    labels: Tensor
-
-
-class Batches(Protocol):
-    """Makes the batches of any epoch, each epoch from generators of its own."""
-
-    def __len__(self) -> int:
-        """How many batches an epoch has."""
-
-    def refresh(self) -> None:
-        """Get ready for an epoch of training."""
-
-    def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:
-        """The batches of this epoch, in an order of its own.
-
-        `name` sets apart several passes of one epoch, each with an order and negatives of its own.
-        """
+from towpath.training.windows import WindowBatches
 
 
 def make_batches(
     train: Interactions, scorer: Scorer, settings: TrainingSettings, ranking: LiveRanking | None = None
 ) -> Batches:
-    """The batches that the settings ask for."""
+    """The batches that the settings ask for and the scorer can learn from."""
+    if scorer.learns_from_windows:
+        return WindowBatches(train, scorer, settings, TrainingNegatives(train, scorer, settings, ranking))
     if settings.pairs == "catalogue":
         return CatalogueBatches(train, scorer, settings)
     return SampledBatches(train, scorer, settings, ranking)
@@ -93,11 +67,7 @@ class CatalogueBatches:
 
 
 class SampledBatches:
-    """Positives in random order, each (in column 0) with freshly drawn negatives of the same user.
-
-    Some of the negatives may come from the head of the scorer's own current ranking, that is, from what it is
-    about to show; whoever trains keeps that ranking fresh.
-    """
+    """Positives in random order, each (in column 0) with freshly drawn negatives of the same user."""
 
     def __init__(
         self,
@@ -107,14 +77,12 @@ class SampledBatches:
         ranking: LiveRanking | None = None,
     ) -> None:
         self.train = train
-        self._ranking = ranking or LiveRanking(scorer, train, shown=1, depth=settings.head)
         self._scorer = scorer
-        self._settings = settings
         self._batch_size = settings.batch_size_for(len(train))
-        self._sampler = NegativeSampler(train)
+        self._negatives = TrainingNegatives(train, scorer, settings, ranking)
         self._device = next(scorer.parameters()).device
         rows = np.arange(len(train))
-        exhausted = self._sampler.exhausted
+        exhausted = self._negatives.exhausted
         self._rows = rows[~np.isin(train.users, exhausted)] if len(exhausted) else rows
         if len(self._rows) == 0:
             raise DataError(
@@ -125,37 +93,18 @@ class SampledBatches:
     def __len__(self) -> int:
         return -(-len(self._rows) // self._batch_size)
 
+    def refresh(self) -> None:
+        """Take the ranking anew if negatives are drawn from its head."""
+        self._negatives.refresh()
+
     def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:
         """Every positive once."""
         order = rng.numpy(name + "order", number).permutation(self._rows)
-        draw = self._drawer(number, rng, name)
+        draw = self._negatives.drawer(number, rng, name)
         for start in range(0, len(order), self._batch_size):
             yield self._batch(order[start : start + self._batch_size], draw)
 
-    def refresh(self) -> None:
-        """Take the ranking anew if negatives are drawn from its head."""
-        if self._settings.head_negatives:
-            self._ranking.refresh()
-
-    def _drawer(self, number: int, rng: Rng, name: str) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
-        """A function from users (b,) to their negatives (b, negatives) in this epoch."""
-        settings, uniform = self._settings, rng.numpy(name + "negatives", number)
-        if not settings.head_negatives:
-            return lambda users: self._sampler.sample(users, settings.negatives, uniform)
-        generator = rng.torch(name + "head", number)
-
-        def mixed(users: NDArray[np.int64]) -> NDArray[np.int64]:
-            anywhere = self._sampler.sample(users, settings.negatives - settings.head_negatives, uniform)
-            head = self._ranking.current().draw(
-                torch.from_numpy(users), settings.head_negatives, settings.head, generator
-            )
-            return np.column_stack([anywhere, head.numpy()])
-
-        return mixed
-
-    def _batch(
-        self, rows: NDArray[np.int64], draw: Callable[[NDArray[np.int64]], NDArray[np.int64]]
-    ) -> Batch:
+    def _batch(self, rows: NDArray[np.int64], draw: Draw) -> Batch:
         users = self.train.users[rows].astype(np.int64)
         items = torch.from_numpy(np.column_stack([self.train.items[rows], draw(users)])).to(self._device)
         labels = torch.zeros(items.shape, device=self._device)

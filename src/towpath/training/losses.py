@@ -1,7 +1,9 @@
-"""Losses of one scored pair, elementwise; the mean is taken by whoever knows the measure."""
+"""Losses of scored pairs, one for each pair or each row; the mean is taken by whoever knows the measure."""
 
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import log_softmax, softplus
+
+from towpath.kernels.log_normaliser import weighted_log_normaliser
 
 
 def logistic_loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -14,3 +16,26 @@ def logistic_loss(logits: Tensor, labels: Tensor) -> Tensor:
     tensor([0.6931])
     """
     return softplus(logits) - labels * logits
+
+
+def softmax_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross entropy of each row's positives among all of its items: (b,), from logits and labels (b, k).
+
+        l = log sum_i e^(s_i) - mean of s over the positives
+
+    >>> import torch
+    >>> softmax_loss(torch.zeros(1, 4), torch.tensor([[1.0, 0.0, 0.0, 0.0]]))
+    tensor([1.3863])
+    """
+    return -(log_softmax(logits, dim=1) * labels).sum(1) / labels.sum(1)
+
+
+def catalogue_softmax_risk(states: Tensor, table: Tensor, targets: Tensor) -> Tensor:
+    """Mean of `softmax_loss` over states (b, d), each with one positive (b,) among all rows of table (n, d).
+
+        R = (1/b) sum_j  log sum_i e^<s_j, t_i> - <s_j, t_target(j)>
+
+    The (b, n) logits are never held at once.
+    """
+    even = states.new_full((len(states),), 1 / len(states))
+    return weighted_log_normaliser(states, table, even) - (states * table[targets]).sum(1).mean()

@@ -1,4 +1,4 @@
-"""Plain training: the mean loss over the sampled tuples, each counting the same."""
+"""Plain training: the mean loss over the batches, each pair or step counting the same."""
 
 import torch
 from torch import Tensor
@@ -9,13 +9,13 @@ from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
 from towpath.training.checkpoint import nested, under
 from towpath.training.fit import Row
-from towpath.training.losses import logistic_loss
+from towpath.training.losses import catalogue_softmax_risk, logistic_loss, softmax_loss
 from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
 
 
 class PlainLearner:
-    """Minimises the mean logistic loss plus the per-example L2 penalty."""
+    """Minimises the mean loss, logistic or softmax, plus the per-example L2 penalty."""
 
     def __init__(self, scorer: Scorer, train: Interactions, settings: TrainingSettings, rng: Rng) -> None:
         self.scorer = scorer
@@ -49,5 +49,13 @@ class PlainLearner:
         return {}
 
     def _loss(self, batch: Batch) -> Tensor:
+        if self._settings.loss == "softmax" and self._whole_catalogue_at_each_step:
+            return catalogue_softmax_risk(*self.scorer.factors(batch.context), batch.items[:, 0])
         scores, norms = self.scorer.score_with_norms(batch.context, batch.items)
-        return logistic_loss(scores, batch.labels).mean() + self._settings.l2 * norms.mean()
+        loss = softmax_loss if self._settings.loss == "softmax" else logistic_loss
+        return loss(scores, batch.labels).mean() + self._settings.l2 * norms.mean()
+
+    @property
+    def _whole_catalogue_at_each_step(self) -> bool:
+        """Whether scores of all items would be too many to hold, so that only positives are in a batch."""
+        return self.scorer.learns_from_windows and self._settings.pairs == "catalogue"

@@ -21,6 +21,17 @@ class TrainingSettings(Settings):
         description="What each step looks at: positives with `sampled` negatives, or users with the whole "
         "`catalogue`, every untaken item a negative (best where users times items is not too large).",
     )
+    loss: Literal["logistic", "softmax"] = Field(
+        "logistic",
+        description="`logistic`: each pair on its own, taken or not; `softmax`: the taken item against all "
+        "others of the step, the sampled ones or the whole catalogue as `pairs` says.",
+    )
+    windows: Literal["last", "random", "all"] = Field(
+        "all",
+        description="What an epoch takes of each history, for models that learn from every step of a "
+        "sequence: its `last` history_length steps, as many at a `random` place, or `all` of it, cut up at "
+        "random places.",
+    )
     batch_size: int = Field(
         0, ge=0, description="Positives per step; 0: such that an epoch has about 240 steps, 256 to 4096."
     )

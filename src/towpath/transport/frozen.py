@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from towpath.data.interactions import Interactions
+from towpath.data.interactions import PADDING, Interactions
 from towpath.models.scorer import Context, Scorer
 from towpath.rng import Rng
 
@@ -23,14 +23,17 @@ class FrozenFeatures(Scorer):
 
     anchor_users: Tensor  # (anchors,)
     anchor_items: Tensor  # (anchors,)
+    anchor_histories: Tensor  # (anchors, h) what the users had taken before, as far as the source looks back
     scale: Tensor
 
     def __init__(self, source: Scorer, anchors: int = _ANCHORS) -> None:
         super().__init__(source.settings, source.sizes)
-        self.source = copy.deepcopy(source).requires_grad_(False)
+        self.source = copy.deepcopy(source).requires_grad_(False).eval()  # without dropout
         self.heights = nn.Parameter(torch.zeros(anchors))
         self.register_buffer("anchor_users", torch.zeros(anchors, dtype=torch.long))
         self.register_buffer("anchor_items", torch.zeros(anchors, dtype=torch.long))
+        nothing = torch.full((anchors, source.history_length), PADDING)
+        self.register_buffer("anchor_histories", nothing)
         self.register_buffer("scale", torch.ones(()))
 
     def initialise(self, train: Interactions, rng: Rng) -> None:
@@ -41,12 +44,14 @@ class FrozenFeatures(Scorer):
         items[::2] = generator.integers(train.n_items, size=len(items[::2]))
         self.anchor_users.copy_(torch.from_numpy(train.users[rows]))
         self.anchor_items.copy_(torch.from_numpy(items))
+        past = torch.from_numpy(train.histories.padded_before(rows, self.source.history_length))
+        self.anchor_histories[:, self.anchor_histories.shape[1] - past.shape[1] :] = past
 
     def take(self, source: Scorer) -> None:
         """Freeze the vectors that `source` has now; one scale for all keeps their proportions."""
         self.source.load_state_dict(source.state_dict())
         with torch.no_grad():
-            places = self._places(self.anchor_users, self.anchor_items[:, None])
+            places = self._anchors()
             self.scale.copy_((places - places.mean(0)).square().sum(1).mean().sqrt().clamp(min=1e-6))
 
     def features(self, context: Context, items: Tensor) -> Tensor:
@@ -55,12 +60,12 @@ class FrozenFeatures(Scorer):
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """The height of the lowest cone above each pair."""
-        anchors = self._places(self.anchor_users, self.anchor_items[:, None]) / self.scale
+        anchors = self._anchors() / self.scale
         places = self.features(context, items)
         distances = torch.cdist(places.reshape(-1, places.shape[2]), anchors)  # (b k, anchors)
         return (distances + self.heights).amin(1).view(places.shape[:2])
 
-    def _places(self, users: Tensor, items: Tensor) -> Tensor:
-        """The source's vectors of pairs, unscaled: (n, p)."""
-        nothing_before = torch.zeros(len(users), 0, dtype=torch.long, device=users.device)
-        return self.source.pair_features(Context(users, nothing_before), items)[:, 0]
+    def _anchors(self) -> Tensor:
+        """The source's vectors of the anchors, unscaled: (anchors, p)."""
+        context = Context(self.anchor_users, self.anchor_histories)
+        return self.source.pair_features(context, self.anchor_items[:, None])[:, 0]

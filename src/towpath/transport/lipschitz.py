@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
-from towpath.models.scorer import Scorer
+from towpath.models.scorer import Context, Scorer
 from towpath.transport.frozen import FrozenFeatures
 from towpath.transport.pairs import Pairs, Table
 
@@ -102,10 +102,7 @@ def shorten_rows(scorer: Scorer, longest: float) -> None:
 
 
 def gradient_lengths(critic: nn.Module, pairs: Pairs, *, create_graph: bool) -> Tensor:
-    """Length of the critic's gradient with respect to all embeddings that each pair looks up: (b,).
-
-    One pair per row (its last) is probed, so that a user's embedding is not shared between pairs.
-    """
+    """Length of the critic's gradient with respect to all embeddings that each probed pair looks up: (p,)."""
     looked_up: list[Tensor] = []
 
     def remember(module: nn.Module, inputs: object, output: Tensor) -> None:
@@ -114,9 +111,7 @@ def gradient_lengths(critic: nn.Module, pairs: Pairs, *, create_graph: bool) -> 
     tables = [m for m in critic.modules() if isinstance(m, nn.Embedding)]
     hooks = [table.register_forward_hook(remember) for table in tables]
     try:
-        items = pairs.items[:, -1:].expand(len(pairs.margins), 1)
-        probe = Pairs(pairs.context, items, pairs.margins[:, -1:])
-        value = critic(probe)
+        value = critic(_probe(pairs))
     finally:
         for hook in hooks:
             hook.remove()
@@ -124,3 +119,12 @@ def gradient_lengths(critic: nn.Module, pairs: Pairs, *, create_graph: bool) -> 
     return (
         torch.stack([g.reshape(len(g), -1).square().sum(1) for g in gradients]).sum(0).clamp(min=1e-12).sqrt()
     )
+
+
+def _probe(pairs: Pairs) -> Pairs:
+    """The last pair of each row, and of rows that share a sequence the last row: no look-up is shared."""
+    context, items = pairs.context, pairs.items[:, -1:].expand(len(pairs.margins), 1)
+    if context.steps is None:
+        return Pairs(context, items, pairs.margins[:, -1:])
+    ends = (context.steps + 1) % context.histories.shape[1] == 0
+    return Pairs(Context(context.users[ends], context.histories), items[ends], pairs.margins[ends, -1:])

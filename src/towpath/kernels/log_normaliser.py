@@ -1,0 +1,56 @@
+"""The log-normaliser of a softmax over a whole catalogue, without ever holding all of its logits."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+# Logits that are held at once. Much smaller than memory: the three matrix products of a chunk then find it in
+# the cache.
+BUFFER_BYTES = 2**22
+
+
+def weighted_log_normaliser(
+    states: Tensor, table: Tensor, weights: Tensor, *, buffer_bytes: int = BUFFER_BYTES
+) -> Tensor:
+    """Weighted sum over the rows of states (b, d) of the log-normaliser over the rows of table (n, d).
+
+        sum_j  w_j log sum_i exp <s_j, t_i>
+
+    Gradients flow to states and table, not to the weights (b,). Both are worked out in the forward pass, a
+    chunk of states at a time, so that at most `buffer_bytes` of logits exist at once (one row at least) and
+    none is computed twice.
+    """
+    return _WeightedLogNormaliser.apply(states, table, weights, buffer_bytes)  # type: ignore[no-untyped-call]
+
+
+class _WeightedLogNormaliser(torch.autograd.Function):
+    """The chunks as one differentiable operation."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, table: Tensor, weights: Tensor, buffer_bytes: int) -> Tensor:
+        rows = max(1, buffer_bytes // (table.element_size() * len(table)))
+        buffer = table.new_empty(min(rows, len(states)), len(table))
+        to_states, to_table = torch.empty_like(states), torch.zeros_like(table)
+        total = table.new_zeros(())
+        for begin in range(0, len(states), rows):
+            chunk = slice(begin, begin + rows)
+            state, weight = states[chunk], weights[chunk]
+            logits = torch.mm(state, table.T, out=buffer[: len(state)])
+            highest = logits.amax(1, keepdim=True)
+            exponentials = logits.sub_(highest).exp_()
+            sums = exponentials.sum(1, keepdim=True)
+            total += weight @ (sums.log_() + highest)[:, 0]
+            # w softmax = w e / sum; the row's factor goes to the narrow side of each product.
+            factor = weight[:, None] * torch.exp(-sums)
+            torch.mm(exponentials, table, out=to_states[chunk]).mul_(factor)
+            to_table.addmm_(exponentials.T, state * factor)
+        ctx.save_for_backward(to_states, to_table)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        to_states, to_table = ctx.saved_tensors
+        return gradient * to_states, gradient * to_table, None, None

@@ -1,0 +1,170 @@
+"""Causal self-attention over a user's history (SASRec, Kang and McAuley 2018)."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional
+
+from towpath.data.interactions import PADDING, Interactions
+from towpath.models.dropout import Dropout
+from towpath.models.scorer import Context, Scorer, Settings, Sizes
+from towpath.rng import Rng
+
+
+class AttentionSettings(Settings):
+    """Settings of self-attention over histories."""
+
+    embedding_dim: int = Field(64, ge=1, description="Length of the item vectors and of every state.")
+    history_length: int = Field(
+        50, ge=1, description="How many of a user's latest items are looked at; earlier ones are cut off."
+    )
+    blocks: int = Field(2, ge=1, description="Blocks of attention and feed-forward layers.")
+    heads: int = Field(1, ge=1, description="Heads of attention in each block; must divide embedding_dim.")
+    feedforward: int = Field(2, ge=1, description="Width of a feed-forward layer, in embedding_dim.")
+    dropout: float = Field(
+        0.2, ge=0, lt=1, description="Share of numbers set to zero while training, to the nearest 1/256."
+    )
+
+
+class Attention(Scorer):
+    """score(u, i) = <h, e_i>: h is the state after the last item of u's history, e the table of item vectors.
+
+        x = sqrt(d) e_history + position          positions count back from the latest item
+        x = x + attention(norm(x))                each step sees itself and the steps before it
+        x = x + feedforward(norm(x))              as many blocks as set
+        h = norm(x)
+
+    The user's code is not looked at: a user is what they have taken, so new events count without training.
+    A history longer than history_length is cut to its latest items.
+    """
+
+    settings_type = AttentionSettings
+    settings: AttentionSettings
+    suited_training: ClassVar[Mapping[str, Any]] = {
+        "loss": "softmax",
+        "pairs": "catalogue",
+        "learning_rate": 1e-3,
+        "l2": 0.0,
+        "epochs": 200,
+        "patience": 10,
+    }
+    learns_from_windows = True
+
+    def __init__(self, settings: Settings, sizes: Sizes) -> None:
+        super().__init__(settings, sizes)
+        dim = self.settings.embedding_dim
+        self.history_length = self.settings.history_length
+        self.items = nn.Embedding(sizes.items, dim)
+        self.positions = nn.Parameter(torch.zeros(self.history_length, dim))
+        self.dropout = Dropout(self.settings.dropout)
+        self.blocks = nn.ModuleList(_Block(self.settings) for _ in range(self.settings.blocks))
+        self.norm = nn.LayerNorm(dim)
+
+    def initialise(self, train: Interactions, rng: Rng) -> None:
+        """Draw every matrix; offsets start at zero and gains at one."""
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                if parameter.ndim == 1:
+                    parameter.fill_(1.0 if "norm" in name and name.endswith("weight") else 0.0)
+                    continue
+                table = parameter is self.items.weight or parameter is self.positions
+                std = 0.02 if table else parameter.shape[1] ** -0.5
+                parameter.normal_(0, std, generator=rng.torch("initialise", name))
+        for name, module in self.named_modules():
+            if isinstance(module, Dropout):
+                module.initialise(rng, name)
+
+    def states(self, context: Context) -> Tensor:
+        """The state of each instance, after the items that it has seen: (b, d)."""
+        histories, steps = context.histories, context.steps
+        if steps is None:
+            return self._encode(histories[:, -self.history_length :])[:, -1]
+        if histories.shape[1] > self.history_length:  # made for another player, who looks back further
+            return self._encode(_own_histories(histories, steps, self.history_length))[:, -1]
+        return self._encode(histories).flatten(0, 1)[steps]
+
+    def _encode(self, histories: Tensor) -> Tensor:
+        """The states after every step of each sequence (s, h), padding too: (s, h, d), h at least one."""
+        if histories.shape[1] == 0:
+            histories = histories.new_full((len(histories), 1), PADDING)
+        real = histories != PADDING
+        vectors = self.items(histories.clamp(min=0)) * self.settings.embedding_dim**0.5
+        values = self.dropout(vectors + self.positions[-histories.shape[1] :]) * real[:, :, None]
+        mask = _visible(real)
+        for block in self.blocks:
+            values = block(values, mask)
+        return self.norm(values)
+
+    def score(self, context: Context, items: Tensor) -> Tensor:
+        """Inner products of states and item vectors."""
+        states = self.states(context)
+        if len(items) != len(states):
+            return states @ self.items(items[0]).T
+        return torch.einsum("bd,bkd->bk", states, self.items(items))
+
+    def factors(self, context: Context) -> tuple[Tensor, Tensor]:
+        """The states, and the table of item vectors."""
+        return self.states(context), self.items.weight
+
+    def pair_features(self, context: Context, items: Tensor) -> Tensor:
+        """State and item vector end to end."""
+        state, item = self.states(context)[:, None], self.items(items)
+        shape = (len(state), items.shape[1], -1)
+        return torch.cat([state.expand(shape), item.expand(shape)], dim=2)
+
+    def item_similarity(self, items: Tensor) -> Tensor:
+        """Cosine of the item vectors."""
+        unit = functional.normalize(self.items.weight, dim=1)
+        return unit[items] @ unit.T
+
+
+def _own_histories(histories: Tensor, steps: Tensor, longest: int) -> Tensor:
+    """The latest items that each instance has seen, as a history of its own: (b, longest)."""
+    rows, columns = steps // histories.shape[1], steps % histories.shape[1]
+    places = columns[:, None] - torch.arange(longest - 1, -1, -1, device=steps.device)
+    return histories[rows[:, None], places.clamp(min=0)].where(places >= 0, PADDING)
+
+
+def _visible(real: Tensor) -> Tensor:
+    """Which steps each step of (s, h) attends to: real ones up to itself, (s, 1, h, h) as 0 or -inf.
+
+    Every step sees itself, padding too: a row with nothing to see would be all NaN.
+    """
+    steps = real.shape[1]
+    causal = torch.ones(steps, steps, dtype=torch.bool, device=real.device).tril()
+    itself = torch.eye(steps, dtype=torch.bool, device=real.device)
+    seen = (causal & real[:, None, :]) | itself
+    return torch.zeros_like(seen, dtype=torch.float32).masked_fill_(~seen, float("-inf"))[:, None]
+
+
+class _Block(nn.Module):
+    """One block: attention, then a feed-forward layer at each step, each on normalised input and added."""
+
+    def __init__(self, settings: AttentionSettings) -> None:
+        super().__init__()
+        dim, wide = settings.embedding_dim, settings.feedforward * settings.embedding_dim
+        self.heads = settings.heads
+        self.norm = nn.LayerNorm(dim)
+        self.inputs = nn.Linear(dim, 3 * dim)
+        self.output = nn.Linear(dim, dim)
+        self.dropout = Dropout(settings.dropout)
+        self.wide_norm = nn.LayerNorm(dim)
+        self.widen = nn.Linear(dim, wide)
+        self.narrow = nn.Linear(wide, dim)
+        self.wide_dropout = Dropout(settings.dropout)
+
+    def forward(self, values: Tensor, mask: Tensor) -> Tensor:
+        """The values (s, h, d) after this block."""
+        values = values + self.dropout(self._attend(self.norm(values), mask))
+        wide = functional.relu(self.widen(self.wide_norm(values)))
+        return values + self.wide_dropout(self.narrow(wide))
+
+    def _attend(self, values: Tensor, mask: Tensor) -> Tensor:
+        parts = (
+            self.inputs(values).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        )  # (3, s, m, h, d/m)
+        seen = functional.scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=mask)
+        return self.output(seen.transpose(1, 2).flatten(2))

@@ -1,0 +1,38 @@
+"""What a step of training looks at, whoever makes it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from towpath.models.scorer import Context
+from towpath.rng import Rng
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs to be scored, with their labels.
+
+    context: of b users. items: (b, k), or (1, k) where all users share them. labels: (b, k), 1 for positives.
+    """
+
+    context: Context
+    items: Tensor
+    labels: Tensor
+
+
+class Batches(Protocol):
+    """Makes the batches of any epoch, each epoch from generators of its own."""
+
+    def __len__(self) -> int:
+        """How many batches an epoch has."""
+
+    def refresh(self) -> None:
+        """Get ready for an epoch of training."""
+
+    def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:
+        """The batches of this epoch, in an order of its own.
+
+        `name` sets apart several passes of one epoch, each with an order and negatives of its own.
+        """

@@ -1,0 +1,58 @@
+"""The negatives of an epoch: uniform over what a user has not taken, some from the head of the ranking."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from towpath.data.interactions import Interactions
+from towpath.data.negatives import NegativeSampler
+from towpath.models.scorer import Scorer
+from towpath.rng import Rng
+from towpath.training.ranking import LiveRanking
+from towpath.training.settings import TrainingSettings
+
+# From users (b,) to their negatives (b, negatives).
+Draw = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+
+
+class TrainingNegatives:
+    """Draws what the settings ask for.
+
+    Some of the negatives may come from the head of the scorer's own current ranking, that is, from what it is
+    about to show; whoever trains keeps that ranking fresh.
+    """
+
+    def __init__(
+        self,
+        train: Interactions,
+        scorer: Scorer,
+        settings: TrainingSettings,
+        ranking: LiveRanking | None = None,
+    ) -> None:
+        self._settings = settings
+        self._ranking = ranking or LiveRanking(scorer, train, shown=1, depth=settings.head)
+        self._sampler = NegativeSampler(train)
+        self.exhausted = self._sampler.exhausted  # users who have taken everything
+
+    def refresh(self) -> None:
+        """Take the ranking anew if negatives are drawn from its head."""
+        if self._settings.head_negatives:
+            self._ranking.refresh()
+
+    def drawer(self, number: int, rng: Rng, name: str) -> Draw:
+        """The draws of this epoch."""
+        settings, uniform = self._settings, rng.numpy(name + "negatives", number)
+        if not settings.head_negatives:
+            return lambda users: self._sampler.sample(users, settings.negatives, uniform)
+        generator = rng.torch(name + "head", number)
+
+        def mixed(users: NDArray[np.int64]) -> NDArray[np.int64]:
+            anywhere = self._sampler.sample(users, settings.negatives - settings.head_negatives, uniform)
+            head = self._ranking.current().draw(
+                torch.from_numpy(users), settings.head_negatives, settings.head, generator
+            )
+            return np.column_stack([anywhere, head.numpy()])
+
+        return mixed
