@@ -12,7 +12,9 @@ from typing import Any
 
 from towpath.data.sources import read
 from towpath.data.split import split_leave_last_two
-from towpath.experiments.compare import Done, Judging, compare_fits
+from towpath.experiments.compare import compare_fits
+from towpath.experiments.kept import Done, Judging
+from towpath.experiments.pool import Work
 from towpath.methods.recipe import Recipe
 
 IDS: dict[str, Any] = {"players": "models", "floor": 0.5, "ceiling": 2.0, "penalty": 0.5}
@@ -64,9 +66,8 @@ def main() -> None:
         print(json.dumps(line), flush=True)
 
     judging = Judging(("full", "sampled"), on=asked.on)
-    result = compare_fits(
-        split, chosen, seeds=range(asked.seeds), judging=judging, watch=watch, jobs=asked.jobs
-    )
+    work = Work(jobs=asked.jobs, watch=watch)
+    result = compare_fits(split, chosen, seeds=range(asked.seeds), judging=judging, work=work)
     text = _table(result.to_json(), names)
     print(text)
     if asked.out is not None:

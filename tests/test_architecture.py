@@ -30,7 +30,7 @@ DOORS = {
     "asks the environment": ("cli/",),
     "replaces files": ("files.py", "data/fetch.py"),
     # A pool hands its workers what they need through a global of their own process.
-    "keeps global state": ("experiments/compare.py",),
+    "keeps global state": ("experiments/pool.py",),
     "works when imported": ("cli/",),  # verbs are registered there
 }
 

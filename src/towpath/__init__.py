@@ -135,7 +135,8 @@ def compare(
     k: int = 10,
 ) -> "Comparison":
     """Means over seeds, and differences to the first recipe, paired by user and seed, with 95 % intervals."""
-    from towpath.experiments.compare import Judging, compare_fits
+    from towpath.experiments.compare import compare_fits
+    from towpath.experiments.kept import Judging
 
     return compare_fits(split, recipes, seeds=seeds, judging=Judging(protocols=protocols, k=k))
 

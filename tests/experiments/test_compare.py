@@ -5,7 +5,9 @@ import pytest
 from small import small_split
 from towpath.errors import TowpathError
 from towpath.experiments import compare
-from towpath.experiments.compare import Judging, compare_fits
+from towpath.experiments.compare import compare_fits
+from towpath.experiments.kept import Judging
+from towpath.experiments.pool import Work
 from towpath.methods.recipe import Recipe
 
 SPLIT = small_split()
@@ -44,9 +46,8 @@ def test_the_first_recipe_is_the_baseline() -> None:
 def test_a_closed_form_is_fitted_once_and_stands_for_every_seed() -> None:
     fitted: list[tuple[str, int]] = []
     recipes = {"mf": Recipe("mf", settings={"epochs": 1}), "popularity": Recipe("popularity")}
-    found = compare_fits(
-        SPLIT, recipes, seeds=[3, 4], watch=lambda done: fitted.append((done.label, done.seed))
-    )
+    heard = Work(watch=lambda done: fitted.append((done.label, done.seed)))
+    found = compare_fits(SPLIT, recipes, seeds=[3, 4], work=heard)
     assert sorted(fitted) == [("mf", 3), ("mf", 4), ("popularity", 3)]
     spread = {(row.label, row.metric): row.sd for row in found.rows}
     assert spread["popularity", "hit"] == 0

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from towpath.cli.compare import compare
+from towpath.cli.curve import curve
 from towpath.cli.data import data_app
 from towpath.cli.demo import demo
 from towpath.cli.evaluate import evaluate
@@ -21,6 +22,7 @@ from towpath.cli.fit import fit
 from towpath.cli.groups import spread
 from towpath.cli.output import Interrupted
 from towpath.cli.recommend import recommend, similar
+from towpath.cli.tune import tune
 from towpath.errors import TowpathError
 
 DONE, BUG, CANNOT, STOPPED, NOBODY_READS = 0, 1, 2, 130, 141
@@ -35,7 +37,7 @@ app = typer.Typer(
     name="towpath", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
 )
 app.add_typer(data_app, name="data")
-for verb in (demo, fit, evaluate, compare, recommend, similar):
+for verb in (demo, fit, evaluate, compare, curve, tune, recommend, similar):
     app.command()(spread(verb))
 
 

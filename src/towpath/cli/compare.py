@@ -1,20 +1,23 @@
 """towpath compare: several models or methods on the same split and seeds, as paired differences."""
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from towpath.cli.options import Data, HowMany, Preparation, Training, names_in, parse_settings, seeds_in
-from towpath.cli.output import Listing, Output
+from towpath.cli.compared import read_tuned, recipes_of, say_other_data
+from towpath.cli.options import Data, HowMany, Jobs, Preparation, Training, names_in, parse_settings, seeds_in
+from towpath.cli.output import Interrupted, Listing, Output
 from towpath.cli.prepare import read_data, split_data, use_threads
-from towpath.errors import unknown_name
+from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
-    from towpath.data.split import Part
+    from towpath.data.split import Part, Split
     from towpath.evaluation.comparison import Comparison
     from towpath.evaluation.protocols import Protocol
-    from towpath.experiments.compare import Done
+    from towpath.experiments.kept import Done
     from towpath.methods.recipe import Recipe
 
 
@@ -35,7 +38,15 @@ class CompareOptions:
     ] = "full"
     on: Annotated[str, typer.Option(help="test or validation.")] = "test"
     k: HowMany = 10
-    jobs: Annotated[int, typer.Option(min=1, help="Fits at the same time, each on one thread.")] = 1
+    jobs: Jobs = 1
+    tuned: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="Use the best settings of a towpath tune folder; repeat for more."),
+    ] = None
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep finished fits and the tables; if it is there, it goes on."),
+    ] = None
 
 
 def compare(
@@ -43,69 +54,64 @@ def compare(
 ) -> None:
     """Compare models or methods: means over seeds, and paired differences with 95 % intervals.
 
-    --set KEY=VALUE holds for all; --set mf.KEY=VALUE for one model or method.
+    --set KEY=VALUE holds for all; --set mf.KEY=VALUE for one model or method. Models in closed form are not
+    trained, so there is one row for each, whatever the methods.
     """
     use_threads(training.threads)
-    from towpath.experiments.compare import Judging, cells_of, compare_fits
-
-    recipes = _recipes(options, parse_settings(training.set))
+    tuned = read_tuned(options.tuned or ())
+    recipes = recipes_of(_names(options), parse_settings(training.set), tuned)
     for recipe in recipes.values():
         recipe.resolve()  # a wrong setting is said before the data are read, which may take long
+    if options.out is not None:
+        _refuse_foreign(options.out)
+    try:
+        split = split_data(read_data(data, prepare, output).interactions, prepare)
+        say_other_data(tuned, split.fingerprint, output)
+        comparison = _compare(split, recipes, options, output)
+    except KeyboardInterrupt:
+        kept = "" if options.out is None else f" ({options.out} keeps what is finished)"
+        raise Interrupted(f"Stopped; go on with the same command{kept}." if kept else "Stopped.") from None
+    _show(comparison, recipes, options, output)
+
+
+def _names(options: CompareOptions) -> tuple[list[str], list[str]]:
+    return names_in(options.models, "--models"), names_in(options.methods, "--methods")
+
+
+def _compare(
+    split: "Split", recipes: "dict[str, Recipe]", options: CompareOptions, output: Output
+) -> "Comparison":
+    from towpath.experiments.compare import cells_of, compare_fits
+    from towpath.experiments.kept import Judging
+    from towpath.experiments.pool import Work
+
     seeds = seeds_in(options.seeds)
     judging = Judging(
         protocols=cast("list[Protocol]", names_in(options.protocols, "--protocol")),  # checked there
         on=cast("Part", options.on),
         k=options.k,
     )
-    split = split_data(read_data(data, prepare, output).interactions, prepare)
     with output.progress("Fitting", len(cells_of(recipes, seeds))) as step:
 
         def watch(done: "Done") -> None:
             step(f"{done.label}, seed {done.seed}: {done.epochs} epochs")
 
-        comparison = compare_fits(
-            split, recipes, seeds=seeds, judging=judging, watch=watch, jobs=options.jobs
-        )
-    _show(comparison, recipes, output)
+        work = Work(jobs=options.jobs, folder=options.out, watch=watch)
+        return compare_fits(split, recipes, seeds=seeds, judging=judging, work=work)
 
 
-def _recipes(options: CompareOptions, settings: dict[str, Any]) -> "dict[str, Recipe]":
-    """One recipe for each pair of model and method, called by what tells it from the others."""
-    from towpath.methods.recipe import Recipe
+def _refuse_foreign(folder: Path) -> None:
+    """Nothing, unless a comparison cannot be kept at `folder`."""
+    from towpath.files import refuse_unwritable
 
-    models, methods = names_in(options.models, "--models"), names_in(options.methods, "--methods")
-    _refuse_strangers(settings, [*models, *methods])
-    return {
-        _label(model, method, options): Recipe(model, method, _settings_of((model, method), settings))
-        for model in models
-        for method in methods
-    }
+    refuse_unwritable(folder / "fits")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "fits").is_dir():
+        raise ConfigError(f"{folder} is no folder of a comparison: it has no fits; choose another --out.")
 
 
-def _label(model: str, method: str, options: CompareOptions) -> str:
-    if "," not in options.methods:
-        return model
-    return method if "," not in options.models else f"{model} {method}"
-
-
-def _settings_of(names: tuple[str, str], settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings for all, then those that name this model or method."""
-    mine = {key: value for key, value in settings.items() if "." not in key}
-    for key, value in settings.items():
-        owner, dot, rest = key.partition(".")
-        if dot and owner in names:
-            mine[rest] = value
-    return mine
-
-
-def _refuse_strangers(settings: dict[str, Any], names: list[str]) -> None:
-    for key in settings:
-        owner, dot, _ = key.partition(".")
-        if dot and owner not in names:
-            raise unknown_name("compared model or method", owner, names)
-
-
-def _show(comparison: "Comparison", recipes: "dict[str, Recipe]", output: Output) -> None:
+def _show(
+    comparison: "Comparison", recipes: "dict[str, Recipe]", options: CompareOptions, output: Output
+) -> None:
     result = comparison.to_json()
     result["rows"] = [
         {"model": recipes[row["label"]].model, "method": recipes[row["label"]].method, **row}
@@ -119,4 +125,14 @@ def _show(comparison: "Comparison", recipes: "dict[str, Recipe]", output: Output
     if result["differences"]:
         rows = [[row[name] for name in gaps] for row in result["differences"]]
         tables.append(Listing("Differences a - b, with 95 % intervals", gaps, rows))
+    if options.out is not None:
+        _write(result, tables, options.out)
     output.show(result, *tables)
+
+
+def _write(result: dict[str, Any], tables: list[Listing], folder: Path) -> None:
+    """The numbers as comparison.json and comparison.md."""
+    from towpath.files import write_text
+
+    write_text(folder / "comparison.json", json.dumps(result, indent=2) + "\n")
+    write_text(folder / "comparison.md", "\n".join(table.markdown() for table in tables))

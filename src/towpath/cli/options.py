@@ -1,7 +1,8 @@
 """The options that several verbs share, in groups; each text is written once, here."""
 
 import json
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ Data = Annotated[
     str, typer.Argument(metavar="DATA", help="A named set (towpath data list), a file, a glob or a folder.")
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder that towpath fit --out wrote.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Fits at the same time, each on one thread.")]
 HowMany = Annotated[int, typer.Option("--k", "-k", help="Length of the lists.")]
 
 _COLUMNS, _CLEANING, _SPLIT = "Columns of your own files", "Cleaning", "Split"
@@ -100,11 +102,46 @@ def parse_settings(pairs: Sequence[str] | None) -> dict[str, Any]:
         key, equals, text = pair.partition("=")
         if not (key and equals):
             raise ConfigError(f"--set takes KEY=VALUE, such as --set epochs=5, and {pair!r} was given.")
-        try:
-            settings[key.strip()] = json.loads(text)
-        except ValueError:
-            settings[key.strip()] = text
+        settings[key.strip()] = _value(text)
     return settings
+
+
+def parse_grid(pairs: Sequence[str] | None) -> dict[str, list[Any]]:
+    """{"l2": [0, 0.1]} of ["l2=0,0.1"], each value read as --set would.
+
+    >>> parse_grid(["l2=0,0.1", "domain=exact,ranking"])
+    {'l2': [0, 0.1], 'domain': ['exact', 'ranking']}
+    """
+    grid: dict[str, list[Any]] = {}
+    for pair in pairs or ():
+        key, equals, text = pair.partition("=")
+        values = [part.strip() for part in text.split(",")]
+        if not (key and equals and all(values)) or key.strip() in grid:
+            raise ConfigError(
+                f"--grid takes KEY=VALUE,VALUE, each key once, such as l2=0,0.1, and {pair!r} was given."
+            )
+        grid[key.strip()] = [_value(part) for part in values]
+    return grid
+
+
+def set_words(settings: Mapping[str, Any]) -> str:
+    """The settings as options for a shell, which `parse_settings` reads back.
+
+    >>> set_words({"l2": 0.01, "domain": "exact"})
+    '--set l2=0.01 --set domain=exact'
+    """
+    return " ".join(f"--set {shlex.quote(f'{key}={_text(value)}')}" for key, value in settings.items())
+
+
+def _value(text: str) -> Any:  # JSON where it can be, text otherwise
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _text(value: Any) -> str:  # what _value reads back
+    return value if isinstance(value, str) and _value(value) == value else json.dumps(value)
 
 
 def names_in(text: str, option: str) -> list[str]:

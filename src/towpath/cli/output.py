@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -99,6 +99,13 @@ class Listing:
         for row in rows:
             table.add_row(*map(_shown, row))
         return table
+
+    def markdown(self) -> str:
+        """The same for a file."""
+        from towpath.reports.tables import Table, to_markdown
+
+        cells = tuple(tuple("" if cell is None else cast(Any, cell) for cell in row) for row in self.rows)
+        return f"{self.title}\n\n{to_markdown(Table(tuple(self.columns), cells, decimals=4))}\n"
 
 
 def _shown(value: object) -> str:

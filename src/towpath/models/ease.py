@@ -1,5 +1,8 @@
 """EASE (Steck 2019): an item-to-item regression in closed form; what a user would pick instead."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -34,6 +37,7 @@ class Ease(Scorer):
 
     settings_type = EaseSettings
     settings: EaseSettings
+    grid: ClassVar[Mapping[str, Sequence[Any]]] = {"ridge": (50, 100, 200, 500, 800, 1000, 2000, 5000)}
     weights: Tensor  # (items, items)
     starts: Tensor  # (users + 1,) where each user's run begins in `taken`
     taken: Tensor  # (n,) training items of all users, end to end

@@ -1,0 +1,193 @@
+"""towpath tune: the settings with which validation is best."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from towpath.cli.options import (
+    Data,
+    Jobs,
+    Preparation,
+    Training,
+    parse_grid,
+    parse_settings,
+    seeds_in,
+    set_words,
+)
+from towpath.cli.output import Interrupted, Listing, Output
+from towpath.cli.prepare import read_data, record_of, split_data, use_threads
+
+if TYPE_CHECKING:
+    from towpath.experiments.trials import Trial
+    from towpath.experiments.tune import Candidate, Metric, Tuned, Tuning, Way
+
+_SHOWN = 10  # candidates that people see; trials.md has them all
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """What is searched, how, and where it is kept."""
+
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder of the search; if it is there, it goes on.")
+    ]
+    model: Annotated[str, typer.Option(help="The model, as in towpath fit.")] = "mf"
+    method: Annotated[str, typer.Option(help="How it is trained, as in towpath fit.")] = "plain"
+    search: Annotated[
+        str, typer.Option(help="coordinate: one setting after the other; optuna: pip install towpath[tune].")
+    ] = "coordinate"
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE,VALUE", help="Search this instead of the published grid; repeat for more."
+        ),
+    ] = None
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Most candidates; optuna 40 unless set, coordinate no limit.")
+    ] = None
+    rounds: Annotated[int, typer.Option(min=1, help="Most rounds over all settings (coordinate).")] = 3
+    metric: Annotated[str, typer.Option(help="What decides: hit or ndcg, at 10, of validation, full.")] = (
+        "hit"
+    )
+    seeds: Annotated[str, typer.Option(help="Seeds of every candidate: how many (3) or which (100,101).")] = (
+        "1"
+    )
+    jobs: Jobs = 1
+
+
+def tune(data: Data, options: TuneOptions, training: Training, prepare: Preparation, output: Output) -> None:
+    """Search for the settings with which validation is best; the test part is never looked at.
+
+    --set KEY=VALUE keeps a setting as it is, or says where the search of it starts if --grid names it too.
+    """
+    use_threads(training.threads)
+    from towpath.experiments.trials import read_trials, refuse_foreign
+
+    tuning = _tuning(options, parse_settings(training.set))
+    refuse_foreign(options.out)
+    there = len(read_trials(options.out))
+    if there:
+        output.say(f"{there:,} trials are in {options.out} already; none of them is repeated.")
+    try:
+        tuned = _search(data, tuning, options, prepare, output)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"Stopped; go on with the same command ({options.out} keeps what is finished)."
+        ) from None
+    _show(tuned, data, options, output)
+
+
+def _tuning(options: TuneOptions, settings: dict[str, Any]) -> "Tuning":
+    from towpath.experiments.tune import Tuning
+    from towpath.methods.recipe import Recipe
+
+    return Tuning(
+        recipe=Recipe(options.model, options.method, settings),
+        grid=parse_grid(options.grid),
+        seeds=seeds_in(options.seeds),
+        metric=cast("Metric", options.metric),  # checked there, as the next
+        search=cast("Way", options.search),
+        rounds=options.rounds,
+        trials=options.trials,
+    )
+
+
+def _search(
+    data: str, tuning: "Tuning", options: TuneOptions, prepare: Preparation, output: Output
+) -> "Tuned":
+    from towpath.experiments.pool import Work
+    from towpath.experiments.tune import tune
+
+    reading = read_data(data, prepare, output)
+    split = split_data(reading.interactions, prepare)
+    names = ", ".join(f"{name} ({len(values)})" for name, values in tuning.searched.items())
+    output.say(f"Searching {names} for {options.model} by {options.method}")
+    with output.progress("Searching", None) as step:
+
+        def watch(trial: "Trial") -> None:
+            step(_line(trial, tuning))
+
+        work = Work(jobs=options.jobs, folder=options.out, watch=watch)
+        return tune(split, tuning, work=work, origin=record_of(reading, prepare))
+
+
+def _line(trial: "Trial", tuning: "Tuning") -> str:
+    tried = "  ".join(f"{name} {trial.settings[name]}" for name in tuning.searched)
+    if trial.failed is not None:
+        return f"{tried}, seed {trial.seed}: failed, {trial.failed}"
+    score = f"{tuning.metric} {trial.metrics[tuning.metric]:.4f}"
+    return f"{tried}, seed {trial.seed}: {score}, {trial.epochs} epochs, {trial.seconds:.1f} s"
+
+
+def _show(tuned: "Tuned", data: str, options: TuneOptions, output: Output) -> None:
+    from towpath.files import write_text
+
+    pair, words = f"--model {options.model} --method {options.method}", set_words(tuned.recipe.settings)
+    rows = [_summary(candidate) for candidate in tuned.ranked]
+    about = _title(tuned)
+    write_text(options.out / "trials.md", _table(about, rows).markdown())
+    ends = tuned.at_the_end()
+    if ends:
+        output.say(f"At the end of what was tried: {', '.join(ends)}; there may be better beyond (--grid).")
+    title = (
+        f"{about}\nBest: {words}\nUse it: towpath fit {data} {pair} {words} --out RUN\n"
+        f"        towpath compare {data} {pair} --tuned {options.out}\n"
+    )
+    result = {
+        "folder": str(options.out),
+        **tuned.record(),
+        "words": words,
+        "at_the_end": ends,
+        "candidates": rows,
+    }
+    output.show(result, _short(title, rows[:_SHOWN], tuned))
+
+
+def _summary(candidate: "Candidate") -> dict[str, Any]:  # a JSON object
+    """A candidate with its means over seeds; None where it could not be trained."""
+    means = {metric: candidate.mean(metric) for metric in ("hit", "ndcg")}
+    trials = candidate.trials
+    return {
+        **candidate.values,
+        **{metric: value if math.isfinite(value) else None for metric, value in means.items()},
+        "epochs": sum(trial.epochs for trial in trials) / max(1, len(trials)),
+        "seconds": sum(trial.seconds for trial in trials),
+        "failed": candidate.failed,
+    }
+
+
+def _title(tuned: "Tuned") -> str:
+    recipe, seeds = tuned.recipe, len(tuned.best.trials)
+    each = "one seed" if seeds == 1 else f"{seeds} seeds"
+    return (
+        f"{recipe.model} by {recipe.method}: {len(tuned.candidates):,} candidates, {each} each, "
+        f"by validation {tuned.tuning.metric}@10 (full)"
+    )
+
+
+def _table(title: str, rows: list[dict[str, Any]]) -> Listing:
+    """All candidates with a column for each setting; what went wrong only if something did."""
+    columns = [name for name in rows[0] if name != "failed" or any(row["failed"] for row in rows)]
+    return Listing(title, columns, [[_cell(row[name]) for name in columns] for row in rows])
+
+
+def _short(title: str, rows: list[dict[str, Any]], tuned: "Tuned") -> Listing:
+    """The best candidates, with their settings in one column, narrow enough for a terminal."""
+    cells = [
+        (
+            row["hit"],
+            row["ndcg"],
+            round(row["epochs"]),
+            round(row["seconds"]),
+            row["failed"] or " ".join(f"{name}={row[name]}" for name in tuned.tuning.searched),
+        )
+        for row in rows
+    ]
+    return Listing(title, ("hit", "ndcg", "epochs", "seconds", "settings"), cells)
+
+
+def _cell(value: Any) -> Any:  # a float as itself where it is a metric, a setting of any other type as text
+    return value if value is None or isinstance(value, int | float) else str(value)

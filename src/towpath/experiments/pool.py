@@ -1,0 +1,104 @@
+"""Work shared out over processes, each on one thread; nobody is left behind, whatever ends it."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import active_children, get_context, parent_process
+from pathlib import Path
+from threading import Thread
+from typing import Any, Generic, TypeVar
+
+import torch
+
+from towpath.errors import TrainingError
+
+Shared = TypeVar("Shared")
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Work(Generic[Result]):
+    """How fits are shared out, where what they gave is kept, and who hears of each.
+
+    With a folder, whatever was finished before is found there and not done again.
+    """
+
+    jobs: int = 1
+    folder: Path | None = None
+    watch: Callable[[Result], None] = lambda result: None
+
+
+@contextmanager
+def workers(
+    do: Callable[[Shared, Piece], Result], shared: Shared, jobs: int
+) -> Iterator[Callable[[Sequence[Piece]], Iterator[Result]]]:
+    """A function from pieces of work to their results, each as it comes; `do` is one of a module.
+
+    One job is done in this process. Further ones get `shared` once, when they start.
+    """
+    if jobs == 1:
+        yield lambda pieces: (do(shared, piece) for piece in pieces)
+        return
+    # Spawned, not forked: torch's threads do not survive a fork.
+    with ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (do, shared)) as pool:
+        others = set(active_children())
+        try:
+            yield lambda pieces: _results(pool, pieces)
+        except BrokenProcessPool as error:
+            raise TrainingError(
+                "A process that shared the work was killed, most likely for want of memory; use fewer jobs."
+            ) from error
+        except BaseException:
+            # Not pool.shutdown(): it waits for fits that nobody wants any more.
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+
+
+def _results(pool: ProcessPoolExecutor, pieces: Sequence[Piece]) -> Iterator[Any]:  # what `do` returns
+    with _ctrl_c_held_back():
+        waiting = [pool.submit(_in_worker, piece) for piece in pieces]
+    for future in as_completed(waiting):
+        yield future.result()
+
+
+@contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """A block in which Ctrl-C waits, also for the processes started there, until they can leave it alone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# What a worker process was started with: what it does, and what all pieces share.
+_worker: tuple[Callable[[Any, Any], Any], Any] | None = None
+
+
+def _start_worker(do: Callable[[Shared, Piece], Result], shared: Shared) -> None:
+    global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is ended by the one that started it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    Thread(target=_leave_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    _worker = (do, shared)
+
+
+def _leave_with_parent() -> None:
+    """End this worker when the process that started it is gone, however it went; it would wait for ever."""
+    parent = parent_process()
+    assert parent is not None, "workers are started by a pool"
+    parent.join()
+    os._exit(1)
+
+
+def _in_worker(piece: Any) -> Any:  # whatever `do` takes and returns
+    assert _worker is not None, "the pool starts every worker with _start_worker"
+    do, shared = _worker
+    return do(shared, piece)

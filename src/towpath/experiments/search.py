@@ -1,0 +1,117 @@
+"""Which settings to try next: ways of searching a grid.
+
+A way of searching is a generator: it yields the next candidates, is sent their scores (the higher the better,
+minus infinity for what could not be trained), and ends when it has seen enough. It knows nothing of models or
+files, and given the same scores it asks the same questions: a search that was killed is asked again from the
+start, and whatever was answered before is looked up.
+"""
+
+import json
+import math
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from towpath.errors import ConfigError
+from towpath.rng import Rng
+
+if TYPE_CHECKING:
+    import optuna
+
+Values = dict[str, Any]  # setting -> value of whatever type the setting has
+Grid = Mapping[str, Sequence[Any]]
+Search = Generator[list[Values], list[float], None]
+
+# Candidates that Optuna gives at a time: a constant, so that what it gives does not depend on the jobs.
+_SUGGESTED_AT_ONCE = 4
+
+
+def key_of(values: Any) -> str:  # anything JSON can hold
+    """A text that is the same for the same values."""
+    return json.dumps(values, sort_keys=True)
+
+
+def with_start(grid: Grid, start: Values) -> Grid:
+    """The grid with the values of the start in it, numbers in order: what one has is always among the rivals.
+
+    >>> with_start({"l2": (0.1, 0.01)}, {"l2": 0.05})
+    {'l2': (0.01, 0.05, 0.1)}
+    """
+    widened = {}
+    for name, values in grid.items():
+        every = list(dict.fromkeys([start[name], *values]))
+        widened[name] = tuple(sorted(every)) if _are_numbers(every) else tuple(every)
+    return widened
+
+
+def coordinate_wise(grid: Grid, start: Values, *, rounds: int, most: float = math.inf) -> Search:
+    """One setting after the other over all its values, the others at their best so far.
+
+    Ends after a round that changed nothing, after so many rounds, or after `most` candidates. A rival has to
+    be better than what one has, not merely as good.
+    """
+    known: dict[str, float] = {}
+    best = start
+    (known[key_of(best)],) = yield [best]
+    for _ in range(rounds):
+        before = best
+        for name, values in grid.items():
+            rivals = [{**best, name: value} for value in values]
+            fresh = [rival for rival in rivals if key_of(rival) not in known]
+            fresh = fresh if math.isinf(most) else fresh[: max(0, int(most) - len(known))]
+            if fresh:
+                scores = yield fresh
+                known |= {key_of(rival): score for rival, score in zip(fresh, scores, strict=True)}
+            best = max([best, *rivals], key=lambda v: known.get(key_of(v), -math.inf))
+        if best == before:
+            return
+
+
+def suggested(grid: Grid, start: Values, *, trials: int, seed: int) -> Search:
+    """The start, then what Optuna's tree-structured Parzen estimator makes of the scores so far.
+
+    Numbers are given to it by their place in the grid, so that it knows their order.
+    """
+    optuna = _optuna()
+    entropy = int(Rng(seed).numpy("tune").integers(2**32))
+    # The liar keeps candidates of the same batch apart.
+    sampler = optuna.samplers.TPESampler(seed=entropy, constant_liar=True)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    study.enqueue_trial({name: _place(grid[name], value) for name, value in start.items()})
+    for done in range(0, trials, _SUGGESTED_AT_ONCE):
+        asked = [study.ask() for _ in range(min(_SUGGESTED_AT_ONCE, trials - done))]
+        scores = yield [_values(trial, grid) for trial in asked]
+        for trial, score in zip(asked, scores, strict=True):
+            if math.isinf(score):
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            else:
+                study.tell(trial, score)
+
+
+def _optuna() -> Any:  # the module
+    try:
+        import optuna
+    except ImportError:
+        raise ConfigError(
+            "The search 'optuna' needs the package optuna; install it with pip install 'towpath[tune]', "
+            "or use --search coordinate."
+        ) from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would talk on standard error
+    return optuna
+
+
+def _values(trial: "optuna.Trial", grid: Grid) -> Values:
+    return {
+        name: values[trial.suggest_int(name, 0, len(values) - 1)]
+        if _are_numbers(values)
+        else trial.suggest_categorical(name, values)
+        for name, values in grid.items()
+    }
+
+
+def _place(values: Sequence[Any], value: Any) -> Any:
+    """What Optuna calls this value: its place among numbers, else itself."""
+    return values.index(value) if _are_numbers(values) else value
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
