@@ -8,7 +8,7 @@ from torch import Tensor
 from towpath.data.interactions import Interactions
 from towpath.models.factorization import Factorization, FactorizationSettings
 from towpath.models.registry import parse_settings
-from towpath.models.scorer import Context, Sizes
+from towpath.models.scorer import Context, sizes_of
 from towpath.rng import Rng
 from towpath.training.optimiser import Optimiser
 from towpath.training.plain import PlainLearner
@@ -63,9 +63,8 @@ def vectors_of(scorer: Factorization) -> tuple[Tensor, Tensor]:
 
 def _factorization(data: Interactions, dim: int, rng: Rng, name: str) -> Factorization:
     settings = parse_settings(FactorizationSettings, {"embedding_dim": dim})
-    scorer = Factorization(settings, Sizes(data.n_users, data.n_items))
-    # A generator of its own: both factorisations start from the same seed but not from the same vectors.
-    scorer.initialise(data, Rng(int(rng.numpy("world", name).integers(2**31))))
+    scorer = Factorization(settings, sizes_of(data))
+    scorer.initialise(data, rng.child("world", name))  # both factorisations, but not from the same vectors
     return scorer
 
 

@@ -50,7 +50,7 @@ class SemiSyntheticWorld(Settings):
         "vectors (the paper); the rest is the factorisation itself.",
     )
     exposure_scale: float = Field(
-        default=2.0, ge=0, description="Standard deviation of the exposure logit; larger means less overlap."
+        default=1.0, ge=0, description="Standard deviation of the exposure logit; larger means less overlap."
     )
     exposure_shift: float | None = Field(
         default=None,
