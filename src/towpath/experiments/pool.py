@@ -1,5 +1,6 @@
 """Work shared out over processes, each on one thread; nobody is left behind, whatever ends it."""
 
+import atexit
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -86,6 +87,8 @@ def _start_worker(do: Callable[[Shared, Piece], Result], shared: Shared) -> None
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is ended by the one that started it
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     Thread(target=_leave_with_parent, daemon=True).start()
+    # While that thread is there, libraries take what it holds for leaks at the end, and say so at length.
+    atexit.register(os._exit, 0)
     torch.set_num_threads(1)
     _worker = (do, shared)
 
