@@ -43,7 +43,7 @@ def draw_dots(
     """One dot with its interval per row, best at the top; `marks` are values drawn as vertical lines."""
     if not charts_available():
         return Figure(None, caption)
-    return Figure(_to_svg(_dots_chart(sorted(dots, key=lambda d: -d.value), axis, marks or {})), caption)
+    return Figure(to_svg(_dots_chart(sorted(dots, key=lambda d: -d.value), axis, marks or {})), caption)
 
 
 def _dots_chart(dots: Sequence[Dot], axis: str, marks: Mapping[str, float]) -> Any:  # altair has no types
@@ -80,7 +80,8 @@ def _mark_layers(marks: Mapping[str, float], scale: Any, axis: str) -> list[Any]
     return [lines, names]
 
 
-def _to_svg(chart: Any) -> str:  # altair has no types
+def to_svg(chart: Any) -> str:  # altair has no types
+    """The chart in the house style, its colours left to the page."""
     import vl_convert
 
     styled = chart.configure(background="transparent", font=FONT).configure_view(stroke=None).configure_axis(

@@ -1,0 +1,117 @@
+"""towpath curve: how what a method reaches depends on one of its settings."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from towpath.cli.compared import recipes_of
+from towpath.cli.options import (
+    Data,
+    HowMany,
+    Jobs,
+    Preparation,
+    Training,
+    names_in,
+    parse_settings,
+    seeds_in,
+)
+from towpath.cli.output import Interrupted, Listing, Output
+from towpath.cli.prepare import read_data, split_data, use_threads
+
+if TYPE_CHECKING:
+    from towpath.data.split import Part, Split
+    from towpath.evaluation.comparison import Comparison
+    from towpath.evaluation.protocols import Protocol
+    from towpath.experiments.curve import Curve
+    from towpath.experiments.kept import Done
+    from towpath.methods.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class CurveOptions:
+    """What is varied, how often it is fitted, and by which numbers it is judged."""
+
+    setting: Annotated[str, typer.Option(help="The setting of the model, the fit loop or the method.")]
+    values: Annotated[str, typer.Option(help="Its values, with commas between them.")]
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder for the page and figures; if there, it goes on.")
+    ]
+    model: Annotated[str, typer.Option(help="The model, as in towpath fit.")] = "mf"
+    method: Annotated[str, typer.Option(help="How it is trained, as in towpath fit.")] = "plain"
+    reference: Annotated[
+        str, typer.Option(help="Methods to draw as lines beside it, with commas; such as plain.")
+    ] = ""
+    seeds: Annotated[str, typer.Option(help="How many (3: seeds 0, 1, 2) or which (100,101).")] = "3"
+    protocols: Annotated[
+        str, typer.Option("--protocol", "--protocols", help="One or more of full, sampled, paper.")
+    ] = "full,sampled"
+    on: Annotated[str, typer.Option(help="test or validation.")] = "test"
+    k: HowMany = 10
+    jobs: Jobs = 1
+
+
+def curve(
+    data: Data, options: CurveOptions, training: Training, prepare: Preparation, output: Output
+) -> None:
+    """Draw how a method depends on one setting: means and spread over seeds, for every protocol.
+
+    --set KEY=VALUE holds for all; --set ipw.KEY=VALUE for one method.
+    """
+    use_threads(training.threads)
+    from towpath.experiments.curve import Curve, labelled, sweep
+    from towpath.files import refuse_unwritable
+
+    methods = names_in(",".join(filter(None, [options.method, options.reference])), "--reference")
+    found = recipes_of(([options.model], methods), parse_settings(training.set), {})
+    base, *others = found.values()
+    references = dict(zip(methods[1:], others, strict=True))
+    for recipe in others:
+        recipe.resolve()
+    swept = sweep(base, options.setting, names_in(options.values, "--values"))
+    recipes = labelled(options.setting, swept) | references
+    refuse_unwritable(options.out / "index.html")
+    try:
+        split = split_data(read_data(data, prepare, output).interactions, prepare)
+        comparison = _fit_all(split, recipes, options, output)
+    except KeyboardInterrupt:
+        kept = f"({options.out} keeps what is finished)"
+        raise Interrupted(f"Stopped; go on with the same command {kept}.") from None
+    drawn = Curve(base, options.setting, tuple(swept), tuple(references), comparison)
+    _show(drawn, data, options.out, output)
+
+
+def _fit_all(
+    split: "Split", recipes: "dict[str, Recipe]", options: CurveOptions, output: Output
+) -> "Comparison":
+    from towpath.experiments.compare import cells_of, compare_fits
+    from towpath.experiments.kept import Judging
+    from towpath.experiments.pool import Work
+
+    seeds = seeds_in(options.seeds)
+    judging = Judging(
+        protocols=cast("list[Protocol]", names_in(options.protocols, "--protocol")),  # checked there
+        on=cast("Part", options.on),
+        k=options.k,
+    )
+    with output.progress("Fitting", len(cells_of(recipes, seeds))) as step:
+
+        def watch(done: "Done") -> None:
+            step(f"{done.label}, seed {done.seed}: {done.epochs} epochs")
+
+        work = Work(jobs=options.jobs, folder=options.out, watch=watch)
+        return compare_fits(split, recipes, seeds=seeds, judging=judging, work=work)
+
+
+def _show(drawn: "Curve", data: str, folder: Path, output: Output) -> None:
+    from towpath.reports.curve_page import curve_table, write_curve
+
+    pages = write_curve(drawn, data, folder)
+    table = curve_table(drawn)
+    rows = [[cell, *texts[1:]] for (cell, *_), texts in zip(table.rows, table.shown(), strict=True)]
+    output.show(
+        drawn.to_json() | {"files": [str(path) for path in pages]},
+        Listing(table.caption, table.columns, rows),
+    )
+    output.say(f"The page is {pages[0]}")
