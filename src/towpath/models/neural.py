@@ -1,20 +1,18 @@
 """Neural collaborative filtering (He et al. 2017): GMF, MLP, and NeuMF, which is both."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
+from towpath.kernels.inner_products import inner_products
 from towpath.models.item_table import ItemRate, ItemStart, start_vectors
 from towpath.models.pair_tables import PairTables
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
+from towpath.models.tower import Tower, draw_head, draw_layer
 from towpath.rng import Rng
-
-# Pairs that pass through the layers at once: their activations stay in cache, and memory is bounded.
-_PAIRS_AT_ONCE = 8192
 
 
 class GmfSettings(Settings):
@@ -59,7 +57,7 @@ class Gmf(Scorer):
     def initialise(self, train: Interactions, rng: Rng) -> None:
         """Draw the vectors (or take those of the items from a table) and the output layer."""
         self.remarks = self.tables.initialise(train, rng, self.settings.item_start, self.settings.init_std)
-        _draw_head(self.head, rng)
+        draw_head(self.head, rng)
 
     def rates(self) -> dict[str, float]:
         """The item vectors may have a rate of their own."""
@@ -70,10 +68,19 @@ class Gmf(Scorer):
         return self.score_with_norms(context, items)[0]
 
     def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and |p_u|^2 + |q_i|^2 of each pair."""
+        """Scores, and |h * p_u|^2 + |q_i|^2 of each pair.
+
+        The charge is for what is multiplied: one for p_u alone would only make h grow.
+        """
+        if len(items) > 1 and self.tables.takes_kernels():
+            weighted = self.tables.users.weight * self.head.weight
+            scores, norms = inner_products(
+                _with_zeros(weighted), _with_zeros(self.tables.items.weight), context.users, items
+            )
+            return scores + self.head.bias, norms
         user, item = self.tables(context, items)
-        weighted = user * self.head.weight
-        product = weighted @ item.T if item.dim() == 2 else torch.einsum("bd,bkd->bk", weighted, item)
+        user = user * self.head.weight
+        product = user @ item.T if item.dim() == 2 else torch.einsum("bd,bkd->bk", user, item)
         return product + self.head.bias, self.tables.norms(user, item)
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
@@ -97,17 +104,15 @@ class Mlp(Scorer):
 
     def __init__(self, settings: Settings, sizes: Sizes) -> None:
         super().__init__(settings, sizes)
-        widths = (2 * self.settings.embedding_dim, *self.settings.hidden)
         self.tables = PairTables(sizes, self.settings.embedding_dim)
-        self.layers = nn.ModuleList(nn.Linear(m, n) for m, n in pairwise(widths))
-        self.head = nn.Linear(widths[-1], 1)
+        self.first = nn.Linear(2 * self.settings.embedding_dim, self.settings.hidden[0])
+        self.tower = Tower(self.settings.hidden)
 
     def initialise(self, train: Interactions, rng: Rng) -> None:
         """Draw the vectors (or take those of the items from a table) and the layers."""
         self.remarks = self.tables.initialise(train, rng, self.settings.item_start, self.settings.init_std)
-        for depth, layer in enumerate(self._linear()):
-            _draw_layer(layer, rng, depth)
-        _draw_head(self.head, rng)
+        draw_layer(self.first, rng, 0)
+        self.tower.initialise(rng)
 
     def rates(self) -> dict[str, float]:
         """The item vectors may have a rate of their own."""
@@ -120,29 +125,11 @@ class Mlp(Scorer):
     def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
         """Scores, and |p_u|^2 + |q_i|^2 of each pair."""
         user, item = self.tables(context, items)
-        first, dim = self._linear()[0], self.settings.embedding_dim
-        weight = first.weight  # once: a critic's layer under a spectral norm computes it anew every time
-        of_user = nn.functional.linear(user, weight[:, :dim], first.bias)
-        of_item = nn.functional.linear(item, weight[:, dim:])
-        if item.dim() == 2:
-            return self._for_all(of_user, of_item), self.tables.norms(user, item)
-        return self._upwards(of_user[:, None] + of_item), self.tables.norms(user, item)
-
-    def _for_all(self, user: Tensor, item: Tensor) -> Tensor:
-        """Scores (b, k) of the users' parts (b, h) with the same items' parts (k, h), block by block."""
-        columns = torch.split(item, _PAIRS_AT_ONCE)
-        rows = torch.split(user, max(1, _PAIRS_AT_ONCE // max(1, len(item))))
-        return torch.cat([torch.cat([self._upwards(u[:, None] + i) for i in columns], dim=1) for u in rows])
-
-    def _upwards(self, above_first: Tensor) -> Tensor:
-        """Scores (b, k) from what the first layer gives (b, k, h), which is written over."""
-        activation = above_first.relu_()
-        for layer in self._linear()[1:]:
-            activation = layer(activation).relu_()
-        return self.head(activation)[..., 0]
-
-    def _linear(self) -> list[nn.Linear]:
-        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
+        dim = self.settings.embedding_dim
+        weight = self.first.weight  # once: a critic's layer under a spectral norm computes it anew every time
+        of_user = nn.functional.linear(user, weight[:, :dim], self.first.bias)
+        of_item = (item.flatten(0, -2) @ weight[:, dim:].T).view(*item.shape[:-1], -1)
+        return self.tower.of_parts(of_user, of_item), self.tables.norms(user, item)
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""
@@ -190,9 +177,9 @@ class Ncf(Scorer):
     def pretrained(self) -> None:
         """Halve both output layers: each half alone predicts, so together they would say everything twice."""
         with torch.no_grad():
-            for half in (self.gmf, self.mlp):
-                half.head.weight.mul_(0.5)
-                half.head.bias.mul_(0.5)
+            for head in (self.gmf.head, self.mlp.tower.head):
+                head.weight.mul_(0.5)
+                head.bias.mul_(0.5)
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """The sum of both halves."""
@@ -214,17 +201,6 @@ class Ncf(Scorer):
         return (self.gmf.item_similarity(items) + self.mlp.item_similarity(items)) / 2
 
 
-def _draw_layer(layer: nn.Linear, rng: Rng, depth: int) -> None:
-    """Glorot's uniform start, biases zero: bound sqrt(6 / (fan in + fan out))."""
-    bound = (6 / (layer.in_features + layer.out_features)) ** 0.5
-    with torch.no_grad():
-        layer.weight.uniform_(-bound, bound, generator=rng.torch("initialise", "layer", depth))
-        layer.bias.zero_()
-
-
-def _draw_head(head: nn.Linear, rng: Rng) -> None:
-    """LeCun's uniform start, bias zero: bound sqrt(3 / fan in)."""
-    bound = (3 / head.in_features) ** 0.5
-    with torch.no_grad():
-        head.weight.uniform_(-bound, bound, generator=rng.torch("initialise", "head"))
-        head.bias.zero_()
+def _with_zeros(table: Tensor) -> Tensor:
+    """The table with a last column of zeros, where the kernels look for biases."""
+    return nn.functional.pad(table, (0, 1))

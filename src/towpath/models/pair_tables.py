@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
+from towpath.kernels.inner_products import usable
 from towpath.models.item_table import start_vectors
 from towpath.models.scorer import SPARSE_FROM_ROWS, Context, Sizes
 from towpath.rng import Rng
@@ -29,6 +30,11 @@ class PairTables(nn.Module):
     def forward(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors of the users (b, d), and of the items: (b, k, d), or (k, d) where all share them."""
         return self.users(context.users), self.items(items[0] if len(items) == 1 else items)
+
+    def takes_kernels(self) -> bool:
+        """Whether the fused kernels can read the tables: dense gradients, nobody listening to look-ups."""
+        listened_to = self.users._forward_hooks or self.items._forward_hooks
+        return not self.users.sparse and not listened_to and usable(self.users.weight, self.items.weight)
 
     @staticmethod
     def norms(user: Tensor, item: Tensor) -> Tensor:
