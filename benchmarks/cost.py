@@ -21,7 +21,7 @@ from towpath.methods.recipe import Recipe
 from towpath.methods.registry import Task, method_named
 from towpath.methods.run import fit
 from towpath.models.registry import build
-from towpath.models.scorer import Sizes
+from towpath.models.scorer import sizes_of
 from towpath.rng import Rng
 from towpath.training.loop import Learner
 
@@ -52,7 +52,7 @@ def main() -> None:
 
 def learner_of(recipe: Recipe, split: Split) -> Learner:
     resolved, rng = recipe.resolve(), Rng(recipe.seed)
-    scorer = build(recipe.model, resolved.model.model_dump(), Sizes(split.train.n_users, split.train.n_items))
+    scorer = build(recipe.model, resolved.model.model_dump(), sizes_of(split.train))
     scorer.initialise(split.train, rng)
     task = Task(scorer, split.train, resolved.training, rng)
     return method_named(recipe.method).learner(task, resolved.method)

@@ -13,7 +13,7 @@ from towpath.errors import DataError
 from towpath.models.factorization import Factorization, FactorizationSettings
 from towpath.models.players import player_rng
 from towpath.models.registry import parse_settings
-from towpath.models.scorer import Context, Settings, Sizes
+from towpath.models.scorer import Context, Settings, sizes_of
 from towpath.rng import Rng
 from towpath.training.batches import Batch
 from towpath.training.plain import PlainLearner
@@ -101,7 +101,7 @@ class ModelPropensity(Propensity):
         super().__init__(torch.zeros(train.n_items))
         self._power, self._epochs = settings.power, settings.exposure_epochs
         self._rng = player_rng(rng, "exposure")
-        sizes = Sizes(train.n_users, train.n_items)
+        sizes = sizes_of(train)
         shape = parse_settings(FactorizationSettings, {"embedding_dim": settings.exposure_dim})
         self.scorer = Factorization(shape, sizes)
         self.scorer.initialise(train, self._rng)

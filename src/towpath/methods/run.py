@@ -8,7 +8,7 @@ from towpath.evaluation.evaluate import Validator
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import Task, method_named
 from towpath.models.registry import model_type
-from towpath.models.scorer import Scorer, Sizes
+from towpath.models.scorer import Scorer, sizes_of
 from towpath.rng import Rng
 from towpath.training.fit import Fit, Row
 from towpath.training.loop import train
@@ -29,7 +29,7 @@ def fit(
     """
     resolved = recipe.resolve()
     rng = Rng(recipe.seed)
-    sizes = Sizes(split.train.n_users, split.train.n_items)
+    sizes = sizes_of(split.train)
     scorer = model_type(recipe.model)(resolved.model, sizes)
     scorer.initialise(split.train, rng)
     if not any(p.requires_grad for p in scorer.parameters()):

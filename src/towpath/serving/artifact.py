@@ -91,7 +91,7 @@ def save_artifact(artifact: Artifact, folder: Path) -> None:
     contents: Manifest = {
         "model": _name_of(artifact.scorer),
         "settings": artifact.scorer.settings.model_dump(mode="json"),
-        "sizes": {"users": len(artifact.user_ids), "items": len(artifact.item_ids)},
+        "sizes": artifact.scorer.sizes.to_json(),
         **artifact.about,
         "versions": library_versions(),
     }
@@ -138,7 +138,7 @@ def _read_scorer(manifest: Manifest, path: Path) -> Scorer:
     if name not in MODELS:
         raise ArtifactError(str(unknown_name("model", name, MODELS)) + " The artifact asks for it.")
     model = MODELS[name]
-    scorer = model(model.settings_type(**manifest["settings"]), Sizes(**manifest["sizes"]))
+    scorer = model(model.settings_type(**manifest["settings"]), Sizes.from_json(manifest["sizes"]))
     scorer.load_state_dict(load_file(path))
     return scorer.eval()
 
