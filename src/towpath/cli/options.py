@@ -35,6 +35,10 @@ class DataOptions:
     value_col: Annotated[
         str | None, typer.Option(help="Column of ratings, counts …", rich_help_panel=_COLUMNS)
     ] = None
+    propensity_col: Annotated[
+        str | None,
+        typer.Option(help="Column of the chances of having been shown.", rich_help_panel=_COLUMNS),
+    ] = None
     min_rating: Annotated[
         float | None, typer.Option(help="Drop rows with a lower value.", rich_help_panel=_CLEANING)
     ] = None
@@ -115,13 +119,22 @@ def parse_grid(pairs: Sequence[str] | None) -> dict[str, list[Any]]:
     grid: dict[str, list[Any]] = {}
     for pair in pairs or ():
         key, equals, text = pair.partition("=")
-        values = [part.strip() for part in text.split(",")]
-        if not (key and equals and all(values)) or key.strip() in grid:
+        values = _values(text)
+        if not (key and equals and values) or key.strip() in grid:
             raise ConfigError(
                 f"--grid takes KEY=VALUE,VALUE, each key once, such as l2=0,0.1, and {pair!r} was given."
             )
-        grid[key.strip()] = [_value(part) for part in values]
+        grid[key.strip()] = values
     return grid
+
+
+def _values(text: str) -> list[Any]:
+    """The values between commas, none if one is missing; those of a list in brackets belong together."""
+    whole = _value(f"[{text}]")
+    if isinstance(whole, list):
+        return whole
+    parts = [part.strip() for part in text.split(",")]
+    return [_value(part) for part in parts] if all(parts) else []
 
 
 def set_words(settings: Mapping[str, Any]) -> str:

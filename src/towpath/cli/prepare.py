@@ -22,7 +22,11 @@ def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
     from towpath.data.sources import read
 
     columns = Columns(
-        user=options.user_col, item=options.item_col, time=options.time_col, value=options.value_col
+        user=options.user_col,
+        item=options.item_col,
+        time=options.time_col,
+        value=options.value_col,
+        propensity=options.propensity_col,
     )
     cleaning = Cleaning(**{name: getattr(options, name) for name in _names_of(Cleaning)})
     with output.working(f"Reading {data}"):

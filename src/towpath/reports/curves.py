@@ -61,7 +61,9 @@ def _panel(panel: Panel, setting: str, axis: str) -> Any:  # altair has no types
     line = base.mark_line(color=ACCENT, strokeWidth=2).encode(y=y)
     dots = base.mark_point(color=ACCENT, filled=True, size=55, opacity=1).encode(y=y)
     layers = [*_reference_layers(panel.references, scale, title), band, line, dots]
-    return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=panel.title)
+    return alt.layer(*layers).properties(
+        width=_WIDTH, height=_HEIGHT, title=alt.TitleParams(panel.title, color=INK, fontWeight="normal")
+    )
 
 
 def _across(points: Sequence[Point], setting: str) -> Any:  # altair has no types
@@ -97,7 +99,7 @@ def _reference_layers(references: Mapping[str, float], scale: Any, title: str) -
     rows = [{"name": name, "mean": 100 * value} for name, value in references.items()]
     base = alt.Chart(alt.InlineData(values=rows)).encode(y=alt.Y("mean:Q", scale=scale, title=title))
     lines = base.mark_rule(strokeDash=[4, 3], color=QUIET)
-    names = base.mark_text(align="right", baseline="bottom", dx=-2, dy=-3, color=INK, fontSize=12).encode(
-        x=alt.value(_WIDTH), text="name:N"
+    names = base.mark_text(align="left", baseline="bottom", dx=4, dy=-3, color=INK, fontSize=12).encode(
+        x=alt.value(0), text="name:N"
     )
     return [lines, names]
