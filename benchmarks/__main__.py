@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-NAMES = ("ingest", "sampling", "ranking")
+NAMES = ("ingest", "sampling", "ranking", "expomf")
 
 if __name__ == "__main__":
     codes = []

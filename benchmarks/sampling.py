@@ -29,13 +29,18 @@ def main() -> None:
         sys.exit(f"fewer than {options.least_millions:g} million pairs a second")
 
 
-def measure() -> dict[str, float]:
+def made_interactions() -> Interactions:
+    """Random events, more of them for some users and items than for others."""
     rng = Rng(0).numpy("sampling")
     users = np.sort((USERS * rng.random(EVENTS) ** 1.3).astype(np.int32))
     items = (ITEMS * rng.random(EVENTS) ** 2).astype(np.int32)
-    train = Interactions(users, items, Vocabulary(pa.array(range(USERS))), Vocabulary(pa.array(range(ITEMS))))
+    return Interactions(users, items, Vocabulary(pa.array(range(USERS))), Vocabulary(pa.array(range(ITEMS))))
+
+
+def measure() -> dict[str, float]:
+    train, rng = made_interactions(), Rng(0).numpy("order")
     sampler = NegativeSampler(train)
-    order = rng.permutation(users).astype(np.int64)
+    order = rng.permutation(train.users).astype(np.int64)
     # Time of this process, not of the clock on the wall: the machine may be busy with something else.
     start = time.process_time()
     for begin in range(0, len(order), BATCH):

@@ -174,6 +174,6 @@ def refuse_whole_catalogue(training: TrainingSettings, settings: Settings) -> No
     """Nothing, unless whole catalogues are asked for, of which no row is one positive's."""
     if training.pairs == "catalogue":
         raise ConfigError(
-            "CausE divides the positives, each with its negatives, into two parts, and pairs=catalogue has no "
+            "CausE divides the positives, each with its negatives, into two parts; pairs=catalogue has no "
             "negatives of a positive; use pairs=sampled."
         )
