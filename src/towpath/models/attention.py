@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -27,6 +27,12 @@ class AttentionSettings(Settings):
     dropout: float = Field(
         0.2, ge=0, lt=1, description="Share of numbers set to zero while training, to the nearest 1/256."
     )
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> "AttentionSettings":
+        if self.embedding_dim % self.heads:
+            raise ValueError(f"heads ({self.heads}) must divide embedding_dim ({self.embedding_dim})")
+        return self
 
 
 class Attention(Scorer):
@@ -129,7 +135,7 @@ def _own_histories(histories: Tensor, steps: Tensor, longest: int) -> Tensor:
 
 
 def _visible(real: Tensor) -> Tensor:
-    """Which steps each step of (s, h) attends to: real ones up to itself, (s, 1, h, h) as 0 or -inf.
+    """Which steps each step of (s, h) attends to: real ones up to itself, (s, h, h) as 0 or -inf.
 
     Every step sees itself, padding too: a row with nothing to see would be all NaN.
     """
@@ -137,7 +143,7 @@ def _visible(real: Tensor) -> Tensor:
     causal = torch.ones(steps, steps, dtype=torch.bool, device=real.device).tril()
     itself = torch.eye(steps, dtype=torch.bool, device=real.device)
     seen = (causal & real[:, None, :]) | itself
-    return torch.zeros_like(seen, dtype=torch.float32).masked_fill_(~seen, float("-inf"))[:, None]
+    return torch.zeros_like(seen, dtype=torch.float32).masked_fill_(~seen, float("-inf"))
 
 
 class _Block(nn.Module):
@@ -163,8 +169,10 @@ class _Block(nn.Module):
         return values + self.wide_dropout(self.narrow(wide))
 
     def _attend(self, values: Tensor, mask: Tensor) -> Tensor:
-        parts = (
-            self.inputs(values).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        )  # (3, s, m, h, d/m)
-        seen = functional.scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=mask)
-        return self.output(seen.transpose(1, 2).flatten(2))
+        # Written out: faster here than torch's fused attention, which has no second derivative either.
+        parts = self.inputs(values).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = parts.flatten(1, 2)  # (s m, h, d / m) each
+        mask = mask.repeat_interleave(self.heads, 0) if self.heads > 1 else mask
+        logits = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=query.shape[2] ** -0.5)
+        seen = logits.softmax(2) @ value
+        return self.output(seen.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2))
