@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from towpath.evaluation.comparison import Comparison
     from towpath.evaluation.protocols import Protocol
     from towpath.evaluation.result import Evaluation
+    from towpath.experiments.tune import Tuned
     from towpath.methods.recipe import Recipe
     from towpath.models.scorer import Scorer
     from towpath.serving.recommender import Recommender
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cleaning", "Columns", "Comparison", "Evaluation", "Fit", "Interactions", "Reading", "Recipe",
-    "Recommender", "Split", "__version__", "compare", "evaluate", "fit", "load", "read", "save", "split",
+    "Recommender", "Split", "Tuned", "__version__", "compare", "evaluate", "fit", "load", "read", "save",
+    "split", "tune",
 ]  # fmt: skip
 
 Way = Literal["leave-last-two", "time", "random"]
@@ -50,6 +52,7 @@ _HOMES = {
     "Recipe": "towpath.methods.recipe",
     "Recommender": "towpath.serving.recommender",
     "Split": "towpath.data.split",
+    "Tuned": "towpath.experiments.tune",
 }
 
 
@@ -139,6 +142,26 @@ def compare(
     from towpath.experiments.kept import Judging
 
     return compare_fits(split, recipes, seeds=seeds, judging=Judging(protocols=protocols, k=k))
+
+
+def tune(
+    split: "Split",
+    recipe: "Recipe",
+    *,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    seeds: Sequence[int] = (0,),
+    folder: str | Path | None = None,
+) -> "Tuned":
+    """The settings with which validation is best, searched one after the other; `.recipe` has them.
+
+    Without a grid the published one of the model and the method is searched. With a folder every trial is
+    kept there as soon as it is done, and the same call again goes on.
+    """
+    from towpath.experiments.pool import Work
+    from towpath.experiments.tune import Tuning, tune
+
+    work = Work(folder=None if folder is None else Path(folder))
+    return tune(split, Tuning(recipe, grid or {}, seeds), work=work)
 
 
 def save(model: "Fit", split: "Split", folder: str | Path) -> None:

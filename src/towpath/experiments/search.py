@@ -38,7 +38,7 @@ def with_start(grid: Grid, start: Values) -> Grid:
     """
     widened = {}
     for name, values in grid.items():
-        every = list(dict.fromkeys([start[name], *values]))
+        every = list({key_of(value): value for value in (start[name], *values)}.values())
         widened[name] = tuple(sorted(every)) if _are_numbers(every) else tuple(every)
     return widened
 
@@ -82,7 +82,8 @@ def suggested(grid: Grid, start: Values, *, trials: int, seed: int) -> Search:
         scores = yield [_values(trial, grid) for trial in asked]
         for trial, score in zip(asked, scores, strict=True):
             if math.isinf(score):
-                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+                # Not as failed: the sampler overlooks those, and would ask for the like again and again.
+                study.tell(trial, state=optuna.trial.TrialState.PRUNED)
             else:
                 study.tell(trial, score)
 
