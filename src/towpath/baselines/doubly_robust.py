@@ -24,7 +24,7 @@ class DoublyRobustSettings(PropensitySettings):
 
     imputation: str = Field("", description="Model that imputes labels; empty: the same as f.")
     imputation_dim: int = Field(8, ge=1, description="Its embedding_dim, where it has one.")
-    learning_rate_imputation: float = Field(0.005, gt=0, description="Step size of the imputation model.")
+    learning_rate_imputation: float = Field(0.01, gt=0, description="Step size of the imputation model.")
     logit_limit: float = Field(
         8.0,
         gt=0,

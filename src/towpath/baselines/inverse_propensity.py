@@ -24,7 +24,7 @@ class InversePropensitySettings(PropensitySettings):
     """Settings of inverse propensity weighting."""
 
     variant: Variant = Field(
-        "unbiased",
+        "weighted",
         description="`unbiased`: cross entropy whose expectation over exposure is that of relevance, logits "
         "of positives clamped; `squared`: the same with squared errors of the sigmoid; `weighted`: cross "
         "entropy with weight 1/propensity on positives; `non-negative`: unbiased, but its part without "
