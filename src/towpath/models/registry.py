@@ -13,6 +13,7 @@ from towpath.models.neural import Gmf, Mlp, Ncf
 from towpath.models.popularity import Popularity
 from towpath.models.scorer import Scorer, Settings, Sizes
 from towpath.models.sgns import Sgns
+from towpath.models.wide_deep import WideDeep
 
 S = TypeVar("S", bound=Settings)
 
@@ -25,6 +26,7 @@ MODELS: dict[str, type[Scorer]] = {
     "ncf": Ncf,
     "sgns": Sgns,
     "attention": Attention,
+    "wide_deep": WideDeep,
 }
 
 
