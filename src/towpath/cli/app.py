@@ -22,6 +22,7 @@ from towpath.cli.fit import fit
 from towpath.cli.groups import spread
 from towpath.cli.output import Interrupted
 from towpath.cli.recommend import recommend, similar
+from towpath.cli.simulate import simulate_app
 from towpath.cli.tune import tune
 from towpath.errors import TowpathError
 
@@ -37,6 +38,7 @@ app = typer.Typer(
     name="towpath", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
 )
 app.add_typer(data_app, name="data")
+app.add_typer(simulate_app, name="simulate")
 for verb in (demo, fit, evaluate, compare, curve, tune, recommend, similar):
     app.command()(spread(verb))
 

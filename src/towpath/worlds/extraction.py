@@ -16,7 +16,8 @@ from towpath.training.settings import TrainingSettings
 
 # Factorisations to simulate from, not to be judged: good enough and quick.
 _EPOCHS = 6
-_BATCH = 8192
+# Rows of a step: a hundred steps an epoch where there are enough rows for that, or too many.
+_BATCHES, _SMALLEST, _LARGEST = 100, 64, 8192
 _LEARNING_RATE = 0.01
 _L2 = 0.01
 # Rows of the prediction made at once.
@@ -36,10 +37,11 @@ def predict_ratings(rated: Interactions, dim: int, rng: Rng) -> NDArray[np.float
         scorer.bias.fill_(float(ratings.mean()))
     users, items = (torch.from_numpy(codes.astype(np.int64)) for codes in (rated.users, rated.items))
     optimiser = Optimiser([scorer], _LEARNING_RATE)
+    step = _batch_size(rated)
     for epoch in range(_EPOCHS):
         order = torch.randperm(len(rated), generator=rng.torch("world", "ratings", epoch))
-        for start in range(0, len(rated), _BATCH):
-            rows = order[start : start + _BATCH]
+        for start in range(0, len(rated), step):
+            rows = order[start : start + step]
             scores, norms = scorer.score_with_norms(_context(users[rows]), items[rows, None])
             optimiser.step((scores[:, 0] - ratings[rows]).square().mean() + _L2 * norms.mean())
     return scores_of(scorer).clip(float(ratings.min()), float(ratings.max()))
@@ -48,7 +50,12 @@ def predict_ratings(rated: Interactions, dim: int, rng: Rng) -> NDArray[np.float
 def factorise_exposure(taken: Interactions, dim: int, rng: Rng) -> Factorization:
     """A factorisation of which pairs occur at all: one negative per positive, logistic loss."""
     scorer = _factorization(taken, dim, rng, "exposure")
-    loop = {"epochs": _EPOCHS, "batch_size": _BATCH, "negatives": 1, "learning_rate": _LEARNING_RATE}
+    loop = {
+        "epochs": _EPOCHS,
+        "batch_size": _batch_size(taken),
+        "negatives": 1,
+        "learning_rate": _LEARNING_RATE,
+    }
     training = parse_settings(TrainingSettings, loop)
     learner = PlainLearner(scorer, taken, training, rng)
     for epoch in range(1, _EPOCHS + 1):
@@ -66,6 +73,10 @@ def _factorization(data: Interactions, dim: int, rng: Rng, name: str) -> Factori
     scorer = Factorization(settings, sizes_of(data))
     scorer.initialise(data, rng.child("world", name))  # both factorisations, but not from the same vectors
     return scorer
+
+
+def _batch_size(data: Interactions) -> int:
+    return max(_SMALLEST, min(_LARGEST, len(data) // _BATCHES))
 
 
 def _context(users: Tensor) -> Context:

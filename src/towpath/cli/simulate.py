@@ -1,0 +1,205 @@
+"""towpath simulate: make a world whose truth is known, look at it, and let recommenders live in it."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from towpath.cli.compared import recipes_of
+from towpath.cli.groups import spread
+from towpath.cli.options import DataOptions, Jobs, Training, names_in, parse_settings
+from towpath.cli.output import Listing, Output
+from towpath.cli.prepare import read_data, use_threads
+
+if TYPE_CHECKING:
+    from towpath.experiments.kept_rounds import Round
+    from towpath.experiments.loop import Arm
+    from towpath.worlds.world import World
+
+# An arm of the loop that is no method: lists drawn blindly.
+BLIND = "random"
+WorldFolder = Annotated[Path, typer.Argument(metavar="WORLD", help="The folder that simulate make wrote.")]
+Rated = Annotated[
+    str | None,
+    typer.Argument(metavar="[DATA]", help="Rated data to make it from; none: a latent world."),
+]
+
+
+@dataclass(frozen=True)
+class MakeOptions:
+    """Where the world goes and what makes it."""
+
+    out: Annotated[Path, typer.Option(help="The folder for the world.")]
+    set: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the world; repeat for more."),
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="One seed gives one world.")] = 0
+
+
+@dataclass(frozen=True)
+class LoopOptions:
+    """Who lives in the world, for how long."""
+
+    out: Annotated[
+        Path | None, typer.Option(help="Keep every round in this folder; what is there is not played again.")
+    ] = None
+    model: Annotated[str, typer.Option(help="The model that all methods train.")] = "mf"
+    arms: Annotated[str, typer.Option(help="Methods, and `random` for blind lists, with commas.")] = (
+        "plain,ipw,transport,random"
+    )
+    rounds: Annotated[int, typer.Option(min=1, help="How often each arm is trained and deployed.")] = 10
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Length of the lists.")] = 10
+    exploration: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of every list that is drawn blindly.")
+    ] = 0.0
+    seed: Annotated[int, typer.Option(min=0, help="Seed of fits and clicks.")] = 0
+    jobs: Jobs = 1
+
+
+def make(output: Output, options: MakeOptions, prepare: DataOptions, data: Rated = None) -> None:
+    """Make a world: latent from a few numbers, or semi-synthetic from rated data."""
+    use_threads(1)
+    from towpath.files import refuse_unwritable
+    from towpath.worlds.store import save_world
+
+    refuse_unwritable(options.out)
+    settings = parse_settings(options.set)
+    if data is None:
+        world, about = _latent(settings, options.seed)
+    else:
+        world, about = _semi_synthetic(data, settings, options.seed, prepare, output)
+    with output.working(f"Writing {options.out}"):
+        save_world(world, options.out, about)
+    _tell(world, about, options.out, output)
+
+
+def show(folder: WorldFolder, output: Output) -> None:
+    """Say what a world is like: how much was shown, and what the best, the popular and blind lists earn."""
+    from towpath.worlds.store import load_world
+
+    with output.working(f"Reading {folder}"):
+        world, about = load_world(folder)
+    _tell(world, about, folder, output)
+
+
+def loop(folder: WorldFolder, options: LoopOptions, training: Training, output: Output) -> None:
+    """Deploy, show, draw clicks from the truth, log, train again: several arms, round by round.
+
+    --set KEY=VALUE holds for all arms; --set ipw.KEY=VALUE for one.
+    """
+    use_threads(training.threads)
+    from towpath.experiments.loop import LoopSettings, Start, run_loop
+    from towpath.experiments.pool import Work
+    from towpath.models.registry import parse_settings as parsed
+    from towpath.worlds.store import load_world
+
+    arms = _arms(options, parse_settings(training.set))
+    told = {name: getattr(options, name) for name in ("rounds", "k", "exploration")}
+    with output.working(f"Reading {folder}"):
+        start = Start(load_world(folder)[0], parsed(LoopSettings, told), options.seed)
+    with output.progress("Playing", len(arms) * options.rounds) as step:
+
+        def watch(one: "Round") -> None:
+            step(f"{one.arm}, round {one.number}: {one.relevance:.2f} clicks expected on a list")
+
+        rounds = run_loop(start, arms, Work(options.jobs, options.out, watch))
+    _show_rounds(rounds, options, output)
+
+
+def _latent(settings: dict[str, Any], seed: int) -> "tuple[World, dict[str, Any]]":  # any JSON
+    from towpath.models.registry import parse_settings as parsed
+    from towpath.rng import Rng
+    from towpath.worlds.latent import LatentWorld, make_latent_world
+
+    chosen = parsed(LatentWorld, settings)
+    about = {"kind": "latent", "seed": seed, "settings": chosen.model_dump()}
+    return make_latent_world(chosen, Rng(seed)), about
+
+
+def _semi_synthetic(
+    data: str, settings: dict[str, Any], seed: int, prepare: DataOptions, output: Output
+) -> "tuple[World, dict[str, Any]]":  # any JSON
+    from towpath.models.registry import parse_settings as parsed
+    from towpath.rng import Rng
+    from towpath.worlds.semi_synthetic import SemiSyntheticWorld, make_semi_synthetic_world
+
+    chosen = parsed(SemiSyntheticWorld, settings)
+    reading = read_data(data, prepare, output)
+    with output.progress("Making a world", 3) as step:
+        world = make_semi_synthetic_world(reading.interactions, chosen, Rng(seed), step)
+    about = {"kind": "semi-synthetic", "seed": seed, "source": data, "settings": chosen.model_dump()}
+    return world, about
+
+
+def _arms(options: LoopOptions, settings: dict[str, Any]) -> "list[Arm]":
+    from towpath.experiments.loop import Arm
+
+    names = names_in(options.arms, "--arms")
+    methods = [name for name in names if name != BLIND]
+    recipes = recipes_of(([options.model], methods), settings, {}) if methods else {}
+    trained = dict(zip(methods, recipes.values(), strict=True))
+    return [Arm(name, trained.get(name)) for name in names]
+
+
+def _tell(world: "World", about: dict[str, Any], folder: Path, output: Output) -> None:  # any JSON
+    from towpath.data.split import split_leave_last_two
+
+    split = split_leave_last_two(world.log)
+    seen, k = (split.train, split.validation), 10
+    oracle = {
+        "best": float(world.best_relevance(k, *seen).mean()),
+        "popularity": float(world.popularity_relevance(k, *seen).mean()),
+        "chance": float(world.chance_relevance(k, *seen).mean()),
+    }
+    result = {
+        "folder": str(folder),
+        **{key: about.get(key) for key in ("kind", "seed")},
+        "users": world.log.n_users,
+        "items": world.log.n_items,
+        "shown": len(world.exposures),
+        "clicks": len(world.log),
+        "density": world.density(),
+        "shown_share": world.shown_share(),
+        "click_rate": world.click_rate(),
+        **world.overlap(),
+        "users_too_short_to_judge": world.log.n_users - len(split.test),
+        "rel_at_10": oracle,
+        "settings": about.get("settings"),
+    }
+    facts = [(name.replace("_", " "), value) for name, value in result.items() if not isinstance(value, dict)]
+    earns = [(f"Rel@{k} of the {name} list", value) for name, value in oracle.items()]
+    output.show(result, Listing("What this world is like", ("", ""), [*facts, *earns]))
+
+
+# Headings narrow enough for a terminal of 80 columns; --json has all.
+_HEADINGS = {
+    "arm": "arm",
+    "number": "round",
+    "click_through": "click",
+    "relevance": "rel",
+    "coverage": "cover",
+    "popularity": "popul",
+    "promised_hit": "promise",
+    "true_hit": "true",
+}
+_MEANING = (
+    "click: share of what was shown that was clicked; rel: true clicks to expect on a list; cover: share of "
+    "the catalogue shown to anyone; popul: how popular in the first log the shown items were; promise: share "
+    "of the hidden clicks of its own log that were in its lists; true: the same if clicks came by relevance "
+    "alone"
+)
+
+
+def _show_rounds(rounds: "tuple[Round, ...]", options: LoopOptions, output: Output) -> None:
+    rows = [asdict(one) for one in rounds]
+    cells = [[row[name] for name in _HEADINGS] for row in rows]
+    result = {"k": options.k, "seed": options.seed, "rounds": rows}
+    output.show(result, Listing(_MEANING, tuple(_HEADINGS.values()), cells))
+
+
+simulate_app = typer.Typer(help="Worlds whose truth is known, and the closed loop in them.")
+simulate_app.command("make")(spread(make))
+simulate_app.command("loop")(spread(loop))
+simulate_app.command("show")(spread(show))
