@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from contracts import SCORERS
 from small import small_split
 from towpath.baselines.doubly_robust import (
     DoublyRobustLearner,
@@ -16,7 +17,7 @@ from towpath.errors import ConfigError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.factorization import Factorization
-from towpath.models.registry import build
+from towpath.models.registry import build, is_trainable
 from towpath.models.scorer import Sizes
 from towpath.rng import Rng
 from towpath.training.batches import Batch
@@ -27,7 +28,7 @@ SPLIT = small_split()
 TRAINING = TrainingSettings(batch_size=64, epochs=3)
 FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "learning_rate": 0.03}
 PAIRS = 50
-DRAWS = 20_000
+DRAWS = 3_000
 
 
 def learner(**settings: object) -> DoublyRobustLearner:
@@ -177,6 +178,14 @@ def test_same_seed_same_floats_and_resumed_to_the_same_floats(tmp_path: Path, pr
         assert unchanged(whole.scorer, copied(other.scorer))
         assert all(torch.equal(whole.beside[k], other.beside[k]) for k in whole.beside)
         assert [r["correction"] for r in whole.history] == [r["correction"] for r in other.history]
+
+
+@pytest.mark.parametrize("name", [name for name in SCORERS if is_trainable(name)])
+def test_it_works_with_every_model(name: str) -> None:
+    chosen = {"epochs": 1, "batch_size": 64, "propensity": "model", "exposure_epochs": 1}
+    result = fit(SPLIT, Recipe(name, "doubly-robust", {**SCORERS[name], **chosen}))
+    assert math.isfinite(result.history[-1]["loss"])
+    assert 0 <= result.history[-1]["floored"] <= 1
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from contracts import SCORERS
 from small import small_split
 from towpath.baselines.inverse_propensity import (
     InversePropensityLearner,
@@ -18,7 +19,7 @@ from towpath.baselines.inverse_propensity import (
 from towpath.errors import ConfigError, DataError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
-from towpath.models.registry import build
+from towpath.models.registry import build, is_trainable
 from towpath.models.scorer import Scorer, Sizes
 from towpath.rng import Rng
 from towpath.training.losses import logistic_loss
@@ -191,6 +192,14 @@ def test_same_seed_same_floats_and_resumed_to_the_same_floats(tmp_path: Path, pr
     assert equal(whole.scorer, resumed.scorer)
     assert all(torch.equal(whole.beside[k], resumed.beside[k]) for k in whole.beside)
     assert [r["loss"] for r in whole.history] == [r["loss"] for r in resumed.history]
+
+
+@pytest.mark.parametrize("name", [name for name in SCORERS if is_trainable(name)])
+def test_it_works_with_every_model(name: str) -> None:
+    chosen = {"epochs": 1, "batch_size": 64, "propensity": "model", "exposure_epochs": 1}
+    result = fit(SPLIT, Recipe(name, "ipw", {**SCORERS[name], **chosen}))
+    assert math.isfinite(result.history[-1]["loss"])
+    assert 0 <= result.history[-1]["floored"] <= 1
 
 
 @pytest.mark.parametrize(
