@@ -76,9 +76,7 @@ def test_the_gaussian_constant_is_right() -> None:
 
 
 @settings(max_examples=50, deadline=None)
-@given(
-    score=st.floats(-3, 3), mu=st.floats(1e-6, 1 - 1e-6), precision=st.floats(0.01, 20, exclude_min=True)
-)
+@given(score=st.floats(-3, 3), mu=st.floats(1e-6, 1 - 1e-6), precision=st.floats(0.01, 20, exclude_min=True))
 def test_the_chance_of_exposure_lies_between_none_and_the_unconditional_odds(
     score: float, mu: float, precision: float
 ) -> None:
@@ -185,7 +183,9 @@ def test_it_learns_to_rank() -> None:
     start = model()
     users, taken = SPLIT.train.users.astype(np.int64), TAKEN > 0
     for scorer, better in ((result.scorer, True), (start, False)):
-        scores = scorer.score(context_of(scorer, np.arange(60), SPLIT.train.histories), torch.arange(40)[None])
+        scores = scorer.score(
+            context_of(scorer, np.arange(60), SPLIT.train.histories), torch.arange(40)[None]
+        )
         assert bool(scores[taken].mean() > scores[~taken].mean() + 0.2) is better
     assert len(users) == int(TAKEN.sum())
     assert set(result.beside) == {"exposure.mu"}
