@@ -52,6 +52,7 @@ class Attention(Scorer):
     suited_training: ClassVar[Mapping[str, Any]] = {
         "loss": "softmax",
         "pairs": "catalogue",
+        "batch_size": 1024,
         "learning_rate": 1e-3,
         "l2": 0.0,
         "epochs": 200,

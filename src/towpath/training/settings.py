@@ -33,7 +33,9 @@ class TrainingSettings(Settings):
         "random places.",
     )
     batch_size: int = Field(
-        0, ge=0, description="Positives per step; 0: such that an epoch has about 240 steps, 256 to 4096."
+        0,
+        ge=0,
+        description="Positives per step of training; 0: such that an epoch has about 240 steps, 256 to 4096.",
     )
     negatives: int = Field(
         3, ge=1, description="Untaken items of the same user drawn per positive, every batch."
