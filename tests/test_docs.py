@@ -122,6 +122,7 @@ def test_first_run_works_as_written(capsys):
         ("train.md", ["user", "item", "time"]),
         ("evaluate.md", ["user", "item", "time"]),
         ("compare.md", ["user", "item", "time"]),
+        ("tune.md", ["user", "item", "time"]),
         ("recommend.md", ["user", "item", "time"]),
         ("transport.md", ["user", "item", "time"]),
         ("worlds.md", ["user", "item", "time"]),

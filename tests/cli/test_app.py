@@ -33,7 +33,7 @@ def test_nothing_heavy_is_imported_before_a_verb_needs_it(start: str) -> None:
 @pytest.mark.parametrize(
     "verb",
     [["fit"], ["evaluate"], ["compare"], ["recommend"], ["similar"], ["demo"], ["data", "list"],
-     ["data", "fetch"], ["data", "inspect"]],
+     ["data", "fetch"], ["data", "inspect"], ["tune"]],
 )  # fmt: skip
 def test_every_verb_has_help_and_json(verb: list[str], towpath) -> None:
     answer = towpath(*verb, "--help")
