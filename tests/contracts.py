@@ -9,4 +9,5 @@ SCORERS: dict[str, dict[str, object]] = {
     "ncf": {"embedding_dim": 8, "hidden": (8, 4)},
     "sgns": {"embedding_dim": 8, "skip_gram_epochs": 2},
     "attention": {"embedding_dim": 8, "history_length": 6},
+    "wide_deep": {"embedding_dim": 8, "side_dim": 4, "hidden": (8, 4)},
 }

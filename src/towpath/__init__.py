@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 if TYPE_CHECKING:
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
+    from towpath.data.feature_files import FeatureFiles
     from towpath.data.interactions import Interactions
     from towpath.data.sources import Reading
     from towpath.data.split import Part, Split
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Cleaning", "Columns", "Comparison", "Evaluation", "Fit", "Interactions", "Reading", "Recipe",
-    "Recommender", "Split", "Tuned", "__version__", "compare", "evaluate", "fit", "load", "read", "save",
-    "split", "tune",
+    "Cleaning", "Columns", "Comparison", "Evaluation", "FeatureFiles", "Fit", "Interactions", "Reading",
+    "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "evaluate", "fit", "load", "read",
+    "save", "split", "tune",
 ]  # fmt: skip
 
 Way = Literal["leave-last-two", "time", "random"]
@@ -46,6 +47,7 @@ _HOMES = {
     "Columns": "towpath.data.columns",
     "Comparison": "towpath.evaluation.comparison",
     "Evaluation": "towpath.evaluation.result",
+    "FeatureFiles": "towpath.data.feature_files",
     "Fit": "towpath.training.fit",
     "Interactions": "towpath.data.interactions",
     "Reading": "towpath.data.sources",
@@ -70,14 +72,21 @@ def read(
     data_dir: str | Path | None = None,
     columns: "Columns | None" = None,
     cleaning: "Cleaning | None" = None,
+    features: "FeatureFiles | None" = None,
 ) -> "Reading":
     """The interactions of a named set, a file, a glob or a folder, with what was guessed and dropped."""
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
+    from towpath.data.feature_files import FeatureFiles
     from towpath.data.sources import read
 
-    folder = None if data_dir is None else Path(data_dir)
-    return read(str(data), data_dir=folder, columns=columns or Columns(), cleaning=cleaning or Cleaning())
+    return read(
+        str(data),
+        data_dir=None if data_dir is None else Path(data_dir),
+        columns=columns or Columns(),
+        cleaning=cleaning or Cleaning(),
+        features=features or FeatureFiles(),
+    )
 
 
 def split(

@@ -5,15 +5,16 @@ import pytest
 import torch
 
 from contracts import SCORERS
+from feature_tables import with_features
 from small import small_split
 from towpath.data.negatives import NegativeSampler
 from towpath.errors import ConfigError
 from towpath.models.registry import build
-from towpath.models.scorer import Scorer, Sizes, context_of
+from towpath.models.scorer import Scorer, Sizes, context_of, sizes_of
 from towpath.rng import Rng
 
-SPLIT = small_split()
-SIZES = Sizes(SPLIT.train.n_users, SPLIT.train.n_items)
+SPLIT = with_features(small_split())
+SIZES = sizes_of(SPLIT.train)
 USERS = np.array([3, 0, 41])
 ITEMS = torch.tensor([[5, 1, 9], [0, 39, 2], [7, 7, 8]])
 

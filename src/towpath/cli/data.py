@@ -45,7 +45,9 @@ def inspect(data: Data, options: DataOptions, output: Output) -> None:
 
     found = inspect(read_data(data, options, output))
     result = asdict(found)
-    facts = [(name.replace("_", " "), _fact(value)) for name, value in result.items() if name != "warnings"]
+    lists = ("warnings", "features")
+    facts = [(name.replace("_", " "), _fact(value)) for name, value in result.items() if name not in lists]
+    facts += [("features", sentence) for report in found.features for sentence in report.sentences()]
     warnings = [("warning", text) for text in found.warnings]
     output.show(result, Listing(f"What is in {data}", ("", ""), [*facts, *warnings]))
 

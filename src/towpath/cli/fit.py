@@ -87,6 +87,7 @@ def _with_players(settings: dict[str, Any], options: FitOptions) -> dict[str, An
 
 
 def _plan(data: str, recipe: "Recipe", prepare: Preparation, output: Output) -> "Plan":
+    from towpath.data.features import unseen_values
     from towpath.serving.run import Plan
 
     reading = read_data(data, prepare, output)
@@ -96,6 +97,8 @@ def _plan(data: str, recipe: "Recipe", prepare: Preparation, output: Output) -> 
         f"{split.description}: {len(split.train):,} training, {len(split.validation):,} validation and "
         f"{len(split.test):,} test rows of {split.train.n_users:,} users and {split.train.n_items:,} items"
     )
+    for sentence in unseen_values(split.train.user_features, split.train.item_features):
+        output.say(sentence)
     return Plan(split, recipe, record_of(reading, prepare))
 
 

@@ -20,6 +20,7 @@ Jobs = Annotated[int, typer.Option(min=1, help="Fits at the same time, each on o
 HowMany = Annotated[int, typer.Option("--k", "-k", help="Length of the lists.")]
 
 _COLUMNS, _CLEANING, _SPLIT = "Columns of your own files", "Cleaning", "Split"
+_FEATURES = "Side features"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,21 @@ class DataOptions:
     propensity_col: Annotated[
         str | None,
         typer.Option(help="Column of the chances of having been shown.", rich_help_panel=_COLUMNS),
+    ] = None
+    user_features: Annotated[
+        str | None, typer.Option(metavar="FILE", help="What is known of users.", rich_help_panel=_FEATURES)
+    ] = None
+    item_features: Annotated[
+        str | None, typer.Option(metavar="FILE", help="What is known of items.", rich_help_panel=_FEATURES)
+    ] = None
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=KIND",
+            help="What a column of these is: categorical, multivalued (multivalued:; with another separator "
+            "than a bar), numeric or skip; repeat for more.",
+            rich_help_panel=_FEATURES,
+        ),
     ] = None
     min_rating: Annotated[
         float | None, typer.Option(help="Drop rows with a lower value.", rich_help_panel=_CLEANING)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from towpath.cli.options import DataOptions, Preparation
 from towpath.cli.output import Output
+from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath import Way
@@ -19,6 +20,7 @@ def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
     """The cleaned data; guesses and what each cleaning step dropped go to standard error."""
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
+    from towpath.data.feature_files import FeatureFiles
     from towpath.data.sources import read
 
     columns = Columns(
@@ -29,13 +31,30 @@ def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
         propensity=options.propensity_col,
     )
     cleaning = Cleaning(**{name: getattr(options, name) for name in _names_of(Cleaning)})
+    features = FeatureFiles(options.user_features, options.item_features, _kinds_in(options.feature))
     with output.working(f"Reading {data}"):
-        reading = read(data, data_dir=options.data_dir, columns=columns, cleaning=cleaning)
+        reading = read(data, data_dir=options.data_dir, columns=columns, cleaning=cleaning, features=features)
     for note in reading.notes:
         output.say(note)
     for step in reading.steps:
         output.say(f"{step.name}: {_outcome(step)}")
+    for report in reading.features:
+        for sentence in report.sentences():
+            output.say(sentence)
     return reading
+
+
+def _kinds_in(pairs: list[str] | None) -> dict[str, str]:
+    """{"tags": "multivalued"} of ["tags=multivalued"]."""
+    kinds = {}
+    for pair in pairs or ():
+        name, equals, kind = pair.partition("=")
+        if not (name and equals):
+            raise ConfigError(
+                f"--feature takes NAME=KIND, such as --feature age=numeric, and {pair!r} was given."
+            )
+        kinds[name.strip()] = kind.strip()
+    return kinds
 
 
 def _outcome(step: "Step") -> str:

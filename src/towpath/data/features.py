@@ -129,7 +129,8 @@ class FeatureTable:
 
     def count(self, code: int) -> dict[str, int]:
         """In how many rows each column has this code; MISSING counts in numeric columns too."""
-        found = np.bincount(self.columns[self.codes == code], minlength=len(self.labels))
+        bags = np.unique(self.bags[self.codes == code])
+        found = np.bincount(bags % max(1, len(self.labels)), minlength=len(self.labels))
         counts = {label.name: int(n) for label, n in zip(self.labels, found, strict=False)}
         if code == MISSING:
             gaps = np.isnan(self.numbers).sum(0)
@@ -168,6 +169,16 @@ def pack(features: Iterable[Feature], rows: int, labels: list[Labels], numbers: 
     np.cumsum(np.bincount(given, minlength=rows * len(labels)), out=starts[1:])
     table = np.column_stack(numbers) if numbers else np.empty((rows, 0))
     return FeatureTable(tuple(features), starts, codes[order].astype(np.int32), table.astype(np.float32))
+
+
+def unseen_values(users: FeatureTable | None, items: FeatureTable | None) -> list[str]:
+    """A sentence for each feature some of whose values occur outside training only."""
+    return [
+        f"{side} feature {column}: {count:,} {side}s have a value that training lacks; it counts as unseen"
+        for side, table in (("user", users), ("item", items))
+        for column, count in (table.count(UNSEEN) if table is not None else {}).items()
+        if count
+    ]
 
 
 def _by_frequency(label: Feature, counts: NDArray[np.int64]) -> tuple[tuple[str, ...], NDArray[np.int32]]:

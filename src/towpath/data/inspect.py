@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from towpath.data.feature_files import FeatureReport
 from towpath.data.interactions import MISSING_TIME, Interactions
 from towpath.data.sources import Reading
 
@@ -34,6 +35,7 @@ class Inspection:
     repeated_pairs: int  # events beyond the first of their user and item
     values: dict[str, float] | None  # share of each value, or quantiles where there are many
     missing_values: int
+    features: tuple[FeatureReport, ...]  # what became of feature files, where there are some
     warnings: tuple[str, ...]
 
 
@@ -61,6 +63,7 @@ def inspect(reading: Reading) -> Inspection:
         repeated_pairs=len(data) - pairs,
         values=_distribution(given) if given is not None else None,
         missing_values=len(data) - len(given) if given is not None else len(data),
+        features=reading.features,
         warnings=tuple(_warnings(reading)),
     )
 
