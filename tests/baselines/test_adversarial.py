@@ -5,6 +5,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from contracts import SCORERS
 from small_fits import (
     FAST,
     SPLIT,
@@ -148,6 +149,21 @@ def test_left_to_itself_the_link_raises_the_chances() -> None:
     chosen = FAST | {"warm_epochs": 1, "learning_rate_link": 0.3, "learning_rate_g": 1e-6}
     rows = fit(SPLIT, Recipe("mf", "adversarial", chosen)).history
     assert rows[-1]["propensity"] > rows[0]["propensity"] + 0.05
+
+
+@pytest.mark.parametrize(
+    ("f", "g"), [("gmf", ""), ("mf", "attention"), ("attention", "mf"), ("attention", "")]
+)
+def test_any_model_plays_either_part(f: str, g: str) -> None:
+    chosen = SCORERS[f] | {"g": g, "epochs": 1, "warm_epochs": 1, "batch_size": 64}
+    result = fit(SPLIT, Recipe(f, "adversarial", chosen))
+    assert result.history[0]["loss"] > 0
+    assert any(key.startswith("g.") for key in result.beside)
+
+
+def test_an_adversary_that_cannot_read_windows_is_refused() -> None:
+    with pytest.raises(ConfigError, match="learns from windows"):
+        fit(SPLIT, Recipe("attention", "adversarial", SCORERS["attention"] | {"g": "wide_deep"}))
 
 
 def test_history_and_players_are_kept() -> None:

@@ -214,3 +214,6 @@ def test_what_does_not_fit_is_said(chosen: dict, sentence: str) -> None:
 def test_other_models_are_refused() -> None:
     with pytest.raises(ConfigError, match="closed form"):
         Recipe("ease", "expomf").resolve()
+    for method in ("expomf", "causal-embedding"):
+        with pytest.raises(ConfigError, match="trains mf only, and the model is 'gmf'"):
+            Recipe("gmf", method).resolve()

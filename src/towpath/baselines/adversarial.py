@@ -113,7 +113,7 @@ class AdversarialLearner:
         self._batches = make_batches(train, scorer, training)
         self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
         self.adversary = player_model(settings.g, "g", scorer, train, rng)
-        _refuse_longer_memory(self.adversary, scorer)
+        _refuse_other_histories(self.adversary, scorer)
         self._adversary_optimiser = Optimiser([self.adversary], settings.learning_rate_g, training.clip_norm)
         self.link = PropensityLink(settings.min_propensity, settings.label_effect)
         self._link_optimiser = Optimiser([self.link], settings.learning_rate_link)
@@ -194,10 +194,10 @@ class AdversarialLearner:
         return nested("g", self.adversary.state_dict()) | nested("link", self.link.state_dict())
 
 
-def _refuse_longer_memory(adversary: Scorer, scorer: Scorer) -> None:
-    """Nothing, unless the adversary asks for longer histories than f, for which batches are made."""
-    if adversary.history_length > scorer.history_length:
+def _refuse_other_histories(adversary: Scorer, scorer: Scorer) -> None:
+    """Nothing, unless f learns from windows of histories and the adversary wants another form of them."""
+    if scorer.learns_from_windows and adversary.history_length and not adversary.learns_from_windows:
         raise ConfigError(
-            f"The adversary looks at the last {adversary.history_length:,} items of a user and the model at "
-            f"{scorer.history_length:,}; choose an adversary g that looks back no further."
+            f"{type(scorer).__name__} learns from windows of histories, which the adversary "
+            f"{type(adversary).__name__} cannot read; choose a g of the same kind, or mf."
         )
