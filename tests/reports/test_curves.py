@@ -69,6 +69,8 @@ def test_values_far_apart_stand_in_equal_ratios_and_near_ones_in_equal_steps() -
 def test_names_are_values_too_and_one_seed_has_no_spread() -> None:
     drawn = draw_curve(curve_over("variant", ("weighted", "squared"), sd=None), "hit", "Hit")
     assert {"weighted", "squared"} <= set(texts_of(drawn.svg))
+    assert drawn.caption.startswith("Dots are from one seed")
+    assert curve_table(curve_over("variant", ("weighted",), sd=None)).shown()[0][1] == "10.00"
 
 
 def test_the_table_has_a_row_for_each_value_and_reference() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from towpath.experiments.curve import Curve
 from towpath.files import write_text
-from towpath.reports.curves import draw_curve
+from towpath.reports.curves import SPREAD, draw_curve
 from towpath.reports.figures import ACCENT, INK, QUIET
 from towpath.reports.page import Page, Section, write_page
 from towpath.reports.tables import Cell, Interval, Table, to_csv
@@ -53,7 +53,9 @@ def curve_table(curve: Curve) -> Table:
         (str(value), *(_interval(curve, at, way) for way in ways)) for at, value in enumerate(curve.values)
     ]
     rows += [(name, *(100 * curve.reference(*way)[name] for way in ways)) for name in curve.references]
-    caption = "Means over seeds times 100, in brackets one standard deviation between seeds to either side."
+    caption = f"Means over seeds times 100, in brackets {SPREAD}."
+    if curve.comparison.seeds == 1:
+        caption = "From one seed, times 100."
     return Table((curve.setting, *names), tuple(rows), caption, decimals=2)
 
 
@@ -64,8 +66,10 @@ def standalone_svg(svg: str) -> str:
     return svg
 
 
-def _interval(curve: Curve, at: int, way: tuple[str, str]) -> Interval:
+def _interval(curve: Curve, at: int, way: tuple[str, str]) -> Cell:
     point = curve.points(*way)[at]
+    if curve.comparison.seeds == 1:
+        return 100 * point.mean
     return Interval(100 * point.mean, 100 * point.low, 100 * point.high)
 
 

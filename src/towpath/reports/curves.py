@@ -10,6 +10,7 @@ from towpath.reports.figures import ACCENT, INK, PADDING, QUIET, Figure, charts_
 # Beyond this ratio between the largest and the smallest value an axis in equal steps would hide the small.
 _LOGARITHMIC_FROM = 20
 _WIDTH, _HEIGHT = 300, 210
+SPREAD = "one standard deviation between seeds to either side"
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,10 @@ class Panel:
 
 def draw_curve(curve: Curve, metric: str, name: str) -> Figure:
     """A metric, called `name`, over the values of the setting, side by side for every protocol."""
-    caption = (
-        "Dots are means over seeds, the band reaches one standard deviation between seeds to either side"
-        + (f"; dashed: {', '.join(curve.references)}." if curve.references else ".")
-    )
+    beside = f"; dashed: {', '.join(curve.references)}." if curve.references else "."
+    caption = f"Dots are means over seeds, the band reaches {SPREAD}{beside}"
+    if curve.comparison.seeds == 1:
+        caption = f"Dots are from one seed, so nothing is known of the spread{beside}"
     if not charts_available():
         return Figure(None, caption)
     import altair as alt
@@ -36,7 +37,7 @@ def draw_curve(curve: Curve, metric: str, name: str) -> Figure:
         _panel(Panel(p, curve.points(p, metric), curve.reference(p, metric)), curve.setting, axis)
         for p in curve.protocols
     ]
-    return Figure(to_svg(alt.hconcat(*panels, spacing=40, padding=PADDING)), caption)
+    return Figure(to_svg(alt.concat(*panels, columns=2, spacing=40, padding=PADDING)), caption)
 
 
 def _panel(panel: Panel, setting: str, axis: str) -> Any:  # altair has no types
