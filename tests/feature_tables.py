@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from towpath.data.features import Feature, FeatureTable, Labels, pack
+from towpath.data.features import FIRST_VALUE, MISSING, UNSEEN, Feature, FeatureTable, Labels, pack
 from towpath.data.interactions import Interactions
 from towpath.data.split import Split
 
@@ -30,3 +30,11 @@ def with_features(split: Split) -> Split:
         return part.with_features(users, items)
 
     return Split(add(split.train), add(split.validation), add(split.test), split.description)
+
+
+def values_of(table: FeatureTable, row: int, column: int) -> list[str]:
+    """What a bag holds, in words."""
+    label = table.labels[column]
+    names = {MISSING: "-", UNSEEN: "?"} | dict(enumerate(label.values, start=FIRST_VALUE))
+    bag = row * len(table.labels) + column
+    return sorted(names[int(code)] for code in table.codes[table.starts[bag] : table.starts[bag + 1]])
