@@ -6,9 +6,12 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# Logits that are held at once. Much smaller than memory: the three matrix products of a chunk then find it in
-# the cache.
-BUFFER_BYTES = 2**22
+# Most bytes of logits that are held at once.
+BUFFER_BYTES = 2**26
+# What a core's cache takes: the three matrix products of a chunk of this size need not fetch it again.
+_CACHED_BYTES = 2**22
+# Fewer rows than this waste the matrix products, however many items there are.
+_FEWEST_ROWS = 64
 
 
 def weighted_log_normaliser(
@@ -30,7 +33,8 @@ class _WeightedLogNormaliser(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, table: Tensor, weights: Tensor, buffer_bytes: int) -> Tensor:
-        rows = max(1, buffer_bytes // (table.element_size() * len(table)))
+        row_bytes = table.element_size() * len(table)
+        rows = max(1, min(buffer_bytes // row_bytes, max(_FEWEST_ROWS, _CACHED_BYTES // row_bytes)))
         buffer = table.new_empty(min(rows, len(states)), len(table))
         to_states, to_table = torch.empty_like(states), torch.zeros_like(table)
         total = table.new_zeros(())
