@@ -169,8 +169,8 @@ def tune(
     from towpath.experiments.pool import Work
     from towpath.experiments.tune import Tuning, tune
 
-    work = Work(folder=None if folder is None else Path(folder))
-    return tune(split, Tuning(recipe, grid or {}, seeds), work=work)
+    kept = None if folder is None else Path(folder)
+    return tune(split, Tuning(recipe, grid or {}, seeds), work=Work(folder=kept))
 
 
 def save(model: "Fit", split: "Split", folder: str | Path) -> None:

@@ -114,9 +114,9 @@ def test_a_folder_of_something_else_is_left_alone(towpath, events: Path, finishe
     assert not (finished / "tune.json").exists()
 
 
-def test_without_optuna_nothing_is_begun(towpath, events: Path, tmp_path: Path, monkeypatch) -> None:
+def test_without_optuna_nothing_is_begun(towpath, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    sentence = towpath("tune", events, "--search", "optuna", "--out", tmp_path / "search").sentence()
+    sentence = towpath("tune", "none.csv", "--search", "optuna", "--out", tmp_path / "search").sentence()
     assert "pip install 'towpath[tune]'" in sentence
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from towpath.data.split import Part, Split
     from towpath.evaluation.comparison import Comparison
     from towpath.evaluation.protocols import Protocol
-    from towpath.experiments.kept import Done
+    from towpath.experiments.kept import Done, Judging
     from towpath.methods.recipe import Recipe
 
 
@@ -64,13 +64,17 @@ def compare(
         recipe.resolve()  # a wrong setting is said before the data are read, which may take long
     if options.out is not None:
         _refuse_foreign(options.out)
+    asked = _Asked(recipes, seeds_in(options.seeds), _judging(options))
     try:
         split = split_data(read_data(data, prepare, output).interactions, prepare)
         say_other_data(tuned, split.fingerprint, output)
-        comparison = _compare(split, recipes, options, output)
+        comparison = _compare(split, asked, options, output)
     except KeyboardInterrupt:
-        kept = "" if options.out is None else f" ({options.out} keeps what is finished)"
-        raise Interrupted(f"Stopped; go on with the same command{kept}." if kept else "Stopped.") from None
+        if options.out is None:
+            raise
+        raise Interrupted(
+            f"Stopped; go on with the same command ({options.out} keeps what is finished)."
+        ) from None
     _show(comparison, recipes, options, output)
 
 
@@ -78,26 +82,36 @@ def _names(options: CompareOptions) -> tuple[list[str], list[str]]:
     return names_in(options.models, "--models"), names_in(options.methods, "--methods")
 
 
-def _compare(
-    split: "Split", recipes: "dict[str, Recipe]", options: CompareOptions, output: Output
-) -> "Comparison":
-    from towpath.experiments.compare import cells_of, compare_fits
-    from towpath.experiments.kept import Judging
-    from towpath.experiments.pool import Work
+@dataclass(frozen=True)
+class _Asked:
+    """What the options come to."""
 
-    seeds = seeds_in(options.seeds)
-    judging = Judging(
-        protocols=cast("list[Protocol]", names_in(options.protocols, "--protocol")),  # checked there
+    recipes: "dict[str, Recipe]"
+    seeds: list[int]
+    judging: "Judging"
+
+
+def _judging(options: CompareOptions) -> "Judging":
+    from towpath.experiments.kept import Judging
+
+    return Judging(
+        protocols=cast("list[Protocol]", names_in(options.protocols, "--protocol")),  # checked with the data
         on=cast("Part", options.on),
         k=options.k,
     )
-    with output.progress("Fitting", len(cells_of(recipes, seeds))) as step:
+
+
+def _compare(split: "Split", asked: _Asked, options: CompareOptions, output: Output) -> "Comparison":
+    from towpath.experiments.compare import cells_of, compare_fits
+    from towpath.experiments.pool import Work
+
+    with output.progress("Fitting", len(cells_of(asked.recipes, asked.seeds))) as step:
 
         def watch(done: "Done") -> None:
             step(f"{done.label}, seed {done.seed}: {done.epochs} epochs")
 
         work = Work(jobs=options.jobs, folder=options.out, watch=watch)
-        return compare_fits(split, recipes, seeds=seeds, judging=judging, work=work)
+        return compare_fits(split, asked.recipes, seeds=asked.seeds, judging=asked.judging, work=work)
 
 
 def _refuse_foreign(folder: Path) -> None:

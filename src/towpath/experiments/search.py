@@ -71,7 +71,7 @@ def suggested(grid: Grid, start: Values, *, trials: int, seed: int) -> Search:
 
     Numbers are given to it by their place in the grid, so that it knows their order.
     """
-    optuna = _optuna()
+    optuna = import_optuna()
     entropy = int(Rng(seed).numpy("tune").integers(2**32))
     # The liar keeps candidates of the same batch apart.
     sampler = optuna.samplers.TPESampler(seed=entropy, constant_liar=True)
@@ -88,7 +88,8 @@ def suggested(grid: Grid, start: Values, *, trials: int, seed: int) -> Search:
                 study.tell(trial, score)
 
 
-def _optuna() -> Any:  # the module
+def import_optuna() -> Any:  # the module
+    """Optuna, told to be quiet; a ConfigError where it is not installed."""
     try:
         import optuna
     except ImportError:

@@ -12,12 +12,21 @@ from towpath.data.split import Split
 from towpath.errors import ConfigError, TrainingError, unknown_name
 from towpath.evaluation.evaluate import Validator
 from towpath.experiments.pool import Work, workers
-from towpath.experiments.search import Grid, Search, Values, coordinate_wise, key_of, suggested, with_start
+from towpath.experiments.search import (
+    Grid,
+    Search,
+    Values,
+    coordinate_wise,
+    import_optuna,
+    key_of,
+    suggested,
+    with_start,
+)
 from towpath.experiments.trials import Record, Trial, Trials, open_trials, write_best
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import method_named
 from towpath.methods.run import fit
-from towpath.models.registry import is_trainable, model_type
+from towpath.models.registry import depends_on_seed, is_trainable, model_type
 
 Way = Literal["coordinate", "optuna"]
 Metric = Literal["hit", "ndcg"]
@@ -45,6 +54,8 @@ class Tuning:
         for option, kind in (("metric", Metric), ("search", Way)):
             if getattr(self, option) not in get_args(kind):
                 raise unknown_name(option, getattr(self, option), get_args(kind))
+        if self.search == "optuna":
+            import_optuna()
         if not self.seeds:
             raise ConfigError("A search needs at least one seed.")
         for name, values in self.grid.items():
@@ -72,7 +83,7 @@ class Tuning:
     @property
     def fits_per_candidate(self) -> int:
         """A model in closed form needs no second seed."""
-        return len(self.seeds) if is_trainable(self.recipe.model) else 1
+        return len(self.seeds) if depends_on_seed(self.recipe.model) else 1
 
     def begin(self) -> Search:
         """The search before its first question."""
