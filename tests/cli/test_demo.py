@@ -13,6 +13,7 @@ from towpath.worlds.latent import LatentWorld
 def small(monkeypatch):
     """The same verb in a world small enough for a test."""
     made = story.demonstrate
+    monkeypatch.setattr(story, "ROUNDS", 1)
     tiny = LatentWorld(users=120, items=120, shown_per_user=30)
     monkeypatch.setattr(story, "demonstrate", lambda settings, seed, **more: made(tiny, seed, **more))
 
@@ -21,7 +22,10 @@ def small(monkeypatch):
 def test_demo_prints_a_table_and_writes_the_page(tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path / "d")]) == 0
     out, err = capsys.readouterr()
-    assert all(name in out for name in ("popularity", "ease", "mf", "true clicks"))
+    assert all(
+        name in out
+        for name in ("popularity", "ease", "plain", "ipw", "transport", "true clicks", "promised Hit")
+    )
     assert "index.html" in err
     assert (tmp_path / "d" / "index.html").stat().st_size > 5_000
 

@@ -1,12 +1,15 @@
 import numpy as np
 import pytest
 
-from towpath.experiments.demo import K, demonstrate, recipes, steps
+from towpath.experiments.demo import ROUNDS, SEEDS, K, demonstrate, recipes, steps
 from towpath.methods.recipe import Recipe
 from towpath.worlds.latent import LatentWorld
 
 SMALL = LatentWorld(users=150, items=120, shown_per_user=30)
-QUICK = {"popularity": Recipe("popularity"), "mf": Recipe("mf", settings={"epochs": 2, "embedding_dim": 4})}
+QUICK = {
+    "popularity": Recipe("popularity"),
+    "plain": Recipe("mf", settings={"epochs": 2, "embedding_dim": 4}),
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,17 +42,17 @@ def test_popularity_earns_what_the_world_says_it_would(told):
 
 def test_differences_are_to_the_baseline_and_paired(told):
     demo, _ = told
-    popularity, mf = demo.trials
+    popularity, plain = demo.trials
     (gap,) = [d for d in demo.comparison.differences if d.metric == "rel"]
-    assert (gap.a, gap.b) == ("popularity", "mf")
-    assert gap.mean == pytest.approx(popularity.mean("rel") - mf.mean("rel"))
+    assert (gap.a, gap.b) == ("popularity", "plain")
+    assert gap.mean == pytest.approx(popularity.mean("rel") - plain.mean("rel"))
     assert gap.low <= gap.mean <= gap.high
 
 
 def test_seeds_differ_only_where_something_is_trained(told):
-    popularity, mf = told[0].trials
+    popularity, plain = told[0].trials
     assert len({run.metrics()["rel"] for run in popularity.full}) == 1
-    assert len({run.metrics()["rel"] for run in mf.full}) == len(mf.full) == 3
+    assert len({run.metrics()["rel"] for run in plain.full}) == len(plain.full) == SEEDS
 
 
 def test_what_was_tried_is_a_share(told):
@@ -58,10 +61,27 @@ def test_what_was_tried_is_a_share(told):
 
 def test_every_step_is_said(told):
     assert 0 < len(told[1]) <= steps(QUICK)
-    assert told[1][-1] == "Comparing"
+    assert told[1][-1] == f"Deployed plain, round {ROUNDS} of {ROUNDS}"
 
 
 def test_every_recipe_has_settings_that_exist():
-    assert list(recipes()) == ["popularity", "ease", "mf", "transport"]
+    assert list(recipes()) == ["popularity", "ease", "plain", "ipw", "transport"]
     for recipe in recipes().values():
         recipe.resolve()
+
+
+def test_only_what_trains_the_baseline_s_model_is_deployed(told):
+    demo, _ = told
+    assert demo.arms == ["plain"]
+    assert [one.number for one in demo.rounds_of("plain")] == [1, 2, 3, 4]
+    assert all(one.relevance <= one.best for one in demo.rounds)
+
+
+def test_the_example_is_the_list_that_was_judged(told):
+    demo, _ = told
+    for trial in demo.trials:
+        user = trial.full[0].users[0]
+        assert len(set(trial.example.tolist())) == K
+        assert demo.world.relevance[user, trial.example].sum() == pytest.approx(
+            trial.full[0].per_user["rel"][0], rel=1e-5
+        )

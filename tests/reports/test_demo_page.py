@@ -2,7 +2,7 @@ import pytest
 
 from towpath.experiments.demo import demonstrate
 from towpath.methods.recipe import Recipe
-from towpath.reports.demo_page import demo_page, difference_table, summary_table
+from towpath.reports.demo_page import demo_page, difference_table, example_table, loop_table, summary_table
 from towpath.reports.page import to_html
 from towpath.reports.tables import show
 from towpath.worlds.latent import LatentWorld
@@ -13,7 +13,7 @@ def demo():
     compared = {
         "popularity": Recipe("popularity"),
         "ease": Recipe("ease"),
-        "mf": Recipe("mf", settings={"epochs": 1}),
+        "plain": Recipe("mf", settings={"epochs": 1}),
     }
     return demonstrate(LatentWorld(users=150, items=120, shown_per_user=30), 0, compared=compared)
 
@@ -21,11 +21,11 @@ def demo():
 def test_summary_is_ordered_by_the_truth(demo):
     true = [row[-1].value for row in summary_table(demo).rows]
     assert true == sorted(true, reverse=True)
-    assert {row[0] for row in summary_table(demo).rows} == {"popularity", "ease", "mf"}
+    assert {row[0] for row in summary_table(demo).rows} == {"popularity", "ease", "plain"}
 
 
 def test_differences_leave_out_the_baseline(demo):
-    assert {row[0] for row in difference_table(demo).rows} == {"popularity − mf", "ease − mf"}
+    assert {row[0] for row in difference_table(demo).rows} == {"popularity − plain", "ease − plain"}
 
 
 def test_page_tells_the_numbers_that_came_out(demo):
@@ -36,3 +36,19 @@ def test_page_tells_the_numbers_that_came_out(demo):
     for row in summary_table(demo).rows:
         assert show(row[-1], 3) in html
     assert f"{demo.oracle()['best possible']:.2f}" in html
+
+
+def test_rounds_are_told(demo):
+    html = to_html(demo_page(demo))
+    (row,) = loop_table(demo).rows
+    assert row[0] == "plain"
+    assert row[1] == pytest.approx(sum(one.relevance for one in demo.rounds))
+    assert f"was promised a hit for {demo.rounds[0].promised_hit:.0%} of the users" in html
+
+
+def test_a_star_marks_what_the_log_does_not_know(demo):
+    user = int(demo.trials[0].full[0].users[0])
+    shown = set(demo.world.exposures.items[demo.world.exposures.users == user].tolist())
+    plain = next(trial for trial in demo.trials if trial.name == "plain")
+    for row, item in zip(example_table(demo).rows, plain.example, strict=False):
+        assert row[1].endswith("*") == (int(item) not in shown)

@@ -1,6 +1,6 @@
 """towpath demo: the whole story in under a minute, on data that the package makes itself."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,20 +27,23 @@ def demo(options: DemoOptions, output: Output) -> None:
     # One thread: on tables this small more threads wait for each other longer than they work.
     use_threads(1)
     from towpath.files import refuse_unwritable
-    from towpath.reports.demo_page import demo_page, difference_table, summary_table
+    from towpath.reports.demo_page import demo_page, difference_table, loop_table, summary_table
     from towpath.reports.page import write_page
 
     page = options.out / "index.html"
     refuse_unwritable(page)
     told = _run(options.seed, output)
     write_page(demo_page(told), page)
-    tables = summary_table(told), difference_table(told)
-    titles = _title(told), tables[1].caption
+    tables = summary_table(told), difference_table(told), loop_table(told)
+    titles = _title(told), tables[1].caption, _LOOP_TITLE
     output.show(
         _result(told, page),
         *(Listing(title, table.columns, _cells(table)) for title, table in zip(titles, tables, strict=True)),
     )
     output.say(f"The page is {page}")
+
+
+_LOOP_TITLE = "Then each was deployed, and trained again and again on the log of what it had shown itself:"
 
 
 def _run(seed: int, output: Output) -> "Demonstration":
@@ -86,5 +89,6 @@ def _result(told: "Demonstration", page: Path) -> dict[str, Any]:  # any JSON
         "k": told.trials[0].full[0].k,
         "true_clicks": told.oracle(),
         "recommenders": recommenders,
+        "rounds": [asdict(one) for one in told.rounds],
         "page": str(page),
     }
