@@ -118,6 +118,7 @@ def test_first_run_works_as_written(capsys):
     ("page", "header"),
     [
         ("own-data.md", ["customer", "sku", "bought_at"]),
+        ("features.md", ["user", "item", "time"]),
         ("cleaning.md", ["user", "item", "time"]),
         ("train.md", ["user", "item", "time"]),
         ("evaluate.md", ["user", "item", "time"]),
