@@ -53,8 +53,8 @@ def log_joint_by_hand(learned: ExposureLearner, chosen: ExposureSettings) -> flo
     total = torch.where(TAKEN > 0, taken, untaken).sum()
     total -= chosen.ridge_users / 2 * users.square().sum() + chosen.ridge_items / 2 * items.square().sum()
     share = torch.from_numpy((SPLIT.train.item_counts / SPLIT.train.item_counts.max()) ** chosen.prior_power)
-    a = chosen.prior_shown + chosen.prior_popularity * share
-    b = chosen.prior_hidden + chosen.prior_popularity * (1 - share)
+    a = chosen.prior_shown + 60 * chosen.prior_weight * share
+    b = chosen.prior_hidden + 60 * chosen.prior_weight * (1 - share)
     return float(total + ((a - 1) * mu.log() + (b - 1) * (1 - mu).log()).sum())
 
 
@@ -63,7 +63,7 @@ VARIANTS = [
     {"init_mu": 0.3, "precision": 4.0},
     {"ridge_users": 0.5, "ridge_items": 2.0, "precision": 0.2},
     {"prior_shown": 2.0, "prior_hidden": 9.0},
-    {"prior_popularity": 25.0, "prior_power": 1.0},
+    {"prior_weight": 0.5, "prior_power": 1.0},
 ]
 every_variant = pytest.mark.parametrize("chosen", VARIANTS, ids=str)
 
@@ -107,7 +107,7 @@ def test_an_iteration_is_that_of_the_paper(chosen: dict) -> None:
     learned.epoch(1)
     for found, expected in zip(vectors(learned), (users, items), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
-    if not ours.prior_popularity:
+    if not ours.prior_weight:
         a, b = ours.prior_shown, ours.prior_hidden
         mode = (a + chances.sum(0) - 1) / (a + b + len(users) - 2)
         torch.testing.assert_close(learned.mu.double(), mode, rtol=1e-4, atol=1e-6)
@@ -169,7 +169,7 @@ def test_scores_are_inner_products_alone() -> None:
 
 
 def test_a_popular_prior_believes_in_the_exposure_of_popular_items() -> None:
-    flat, popular = learner(), learner(prior_popularity=1e6)
+    flat, popular = learner(), learner(prior_weight=1e4, prior_power=0.5)
     for learned in (flat, popular):
         learned.epoch(1)
     share = (SPLIT.train.item_counts / SPLIT.train.item_counts.max()) ** 0.5
@@ -193,7 +193,7 @@ def test_it_learns_to_rank() -> None:
 
 def test_same_seed_same_floats_and_resumed_too(tmp_path: Path) -> None:
     assert same_floats_again("expomf", {})
-    assert same_floats_resumed("expomf", {"prior_popularity": 5.0}, tmp_path)
+    assert same_floats_resumed("expomf", {"prior_weight": 0.1, "prior_power": 0.5}, tmp_path)
 
 
 @pytest.mark.parametrize(

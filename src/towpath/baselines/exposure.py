@@ -42,16 +42,17 @@ class ExposureSettings(Settings):
     prior_hidden: float = Field(
         1.0, ge=1, description="Second number (b) of the Beta prior on an item's chance of being shown."
     )
-    prior_popularity: float = Field(
+    prior_weight: float = Field(
         0.0,
         ge=0,
-        description="How many further users the prior counts, of whom a share that grows with the item's "
-        "popularity was shown it; 0: the same prior for all items.",
+        description="How many further users the prior counts, as a multiple of those in the data; 0: none "
+        "beyond a and b.",
     )
     prior_power: float = Field(
-        0.5,
+        0.0,
         ge=0,
-        description="Power of an item's count over the largest count that makes that share.",
+        description="Power of an item's count over the largest count, which is the share of those users who "
+        "were shown it; 0: all of them.",
     )
 
 
@@ -208,15 +209,15 @@ class ExposureLearner:
 
 
 def _prior_counts(train: Interactions, settings: ExposureSettings) -> tuple[Tensor, Tensor]:
-    """A and b of every item: (n_items,) each, of which 1 counts as none.
+    """The numbers a and b of every item's Beta prior: (n_items,) each.
 
-    a_i = a + n (c_i / max c)^power,   b_i = b + n (1 - (c_i / max c)^power)
+        a_i = a + n p_i,   b_i = b + n (1 - p_i),   p_i = (c_i / max c)^prior_power
 
-    with c the items' counts and n = prior_popularity.
+    with c the items' counts and n = prior_weight times the number of users.
     """
     counts = torch.from_numpy(train.item_counts).double()
     share = (counts / counts.max().clamp(min=1)) ** settings.prior_power
-    further = settings.prior_popularity
+    further = settings.prior_weight * train.n_users
     return settings.prior_shown + further * share, settings.prior_hidden + further * (1 - share)
 
 
