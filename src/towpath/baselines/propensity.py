@@ -19,6 +19,9 @@ from towpath.training.batches import Batch
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
 
+# Pairs that are scored at once: their vectors take a few megabytes.
+_ROWS = 2**16
+
 
 class PropensitySettings(Settings):
     """Where propensities come from; shared by all methods that divide by them."""
@@ -120,13 +123,16 @@ class ModelPropensity(Propensity):
         chances = torch.sigmoid(self.scorer.score(batch.context, batch.items))
         return (chances / self.top).clamp(max=1) ** self._power
 
+    @torch.no_grad()
     def _highest(self, train: Interactions) -> Tensor:
         """The highest chance among the logged pairs."""
         users, items = torch.from_numpy(train.users).long(), torch.from_numpy(train.items).long()
-        nothing_before = torch.zeros(len(users), 0, dtype=torch.long)
-        with torch.no_grad():
-            scores = self.scorer.score(Context(users, nothing_before), items[:, None])
-        return torch.sigmoid(scores.max())
+        highest = torch.tensor(-torch.inf)
+        for some, theirs in zip(users.split(_ROWS), items.split(_ROWS), strict=True):
+            nothing_before = torch.zeros(len(some), 0, dtype=torch.long)
+            scores = self.scorer.score(Context(some, nothing_before), theirs[:, None])
+            highest = torch.maximum(highest, scores.max())
+        return torch.sigmoid(highest)
 
 
 def make_propensity(train: Interactions, settings: PropensitySettings, rng: Rng) -> Propensity:
