@@ -128,9 +128,10 @@ class ModelPropensity(Propensity):
         """The highest chance among the logged pairs."""
         users, items = torch.from_numpy(train.users).long(), torch.from_numpy(train.items).long()
         highest = torch.tensor(-torch.inf)
-        for some, theirs in zip(users.split(_ROWS), items.split(_ROWS), strict=True):
+        for start in range(0, len(train), _ROWS):
+            some = users[start : start + _ROWS]
             nothing_before = torch.zeros(len(some), 0, dtype=torch.long)
-            scores = self.scorer.score(Context(some, nothing_before), theirs[:, None])
+            scores = self.scorer.score(Context(some, nothing_before), items[start : start + _ROWS, None])
             highest = torch.maximum(highest, scores.max())
         return torch.sigmoid(highest)
 
