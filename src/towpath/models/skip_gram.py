@@ -20,10 +20,10 @@ class SkipGram:
     """How item vectors are learned from histories."""
 
     width: int = 32
-    window: int = 5
+    window: int = 10
     negatives: int = 5
     epochs: int = 10
-    learning_rate: float = 0.1
+    learning_rate: float = 0.3
 
 
 @dataclass(frozen=True)

@@ -74,10 +74,19 @@ class SpectralNorm(Control):
         for module in list(scorer.modules()):
             if isinstance(module, nn.Linear):
                 parametrizations.spectral_norm(module)
+                _start_from_singular_vectors(module)
 
     def project(self, scorer: Scorer) -> None:
         """Shorten the rows that are too long."""
         shorten_rows(scorer, self.row_norm)
+
+
+def _start_from_singular_vectors(layer: nn.Linear) -> None:
+    """Begin the power iteration where it should end: torch draws its start, from no generator of ours."""
+    weight = layer.get_parameter("parametrizations.weight.original").detach()
+    left, _, right = torch.linalg.svd(weight, full_matrices=False)
+    layer.get_buffer("parametrizations.weight.0._u").copy_(left[:, 0])
+    layer.get_buffer("parametrizations.weight.0._v").copy_(right[0])
 
 
 class GradientPenalty(Control):
