@@ -9,7 +9,7 @@ from feature_tables import with_features
 from small import small_split
 from towpath.data.negatives import NegativeSampler
 from towpath.errors import ConfigError
-from towpath.models.registry import build
+from towpath.models.registry import MODELS, build, depends_on_seed, is_trainable
 from towpath.models.scorer import Scorer, Sizes, context_of, sizes_of
 from towpath.rng import Rng
 
@@ -17,6 +17,10 @@ SPLIT = with_features(small_split())
 SIZES = sizes_of(SPLIT.train)
 USERS = np.array([3, 0, 41])
 ITEMS = torch.tensor([[5, 1, 9], [0, 39, 2], [7, 7, 8]])
+
+
+def test_no_model_is_left_out() -> None:
+    assert set(SCORERS) == set(MODELS)
 
 
 def filled(name: str, seed: int = 0) -> Scorer:
@@ -63,6 +67,37 @@ def test_state_travels_to_a_fresh_scorer(name: str) -> None:
 def test_same_seed_same_floats(name: str) -> None:
     first, second = filled(name, seed=7).state_dict(), filled(name, seed=7).state_dict()
     assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_another_seed_is_another_start_unless_nothing_is_drawn(name: str) -> None:
+    first, second = filled(name, seed=7).state_dict(), filled(name, seed=8).state_dict()
+    assert depends_on_seed(name) is any(not torch.equal(first[key], second[key]) for key in first)
+
+
+def test_every_parameter_receives_a_gradient(name: str) -> None:
+    """An output layer that was forgotten stays at its random start, and nothing else would tell."""
+    scorer = filled(name)
+    context = context_of(scorer, np.arange(SIZES.users), SPLIT.train.histories)
+    value = scorer.score(context, torch.arange(SIZES.items)[None]).square().sum()
+    named = dict(scorer.named_parameters())
+    assert bool(named) is is_trainable(name)
+    gradients = torch.autograd.grad(value, list(named.values()), allow_unused=True) if named else ()
+    without = [key for key, g in zip(named, gradients, strict=True) if g is None or not g.to_dense().any()]
+    assert without == []
+
+
+def test_listening_to_the_look_ups_changes_no_score(name: str) -> None:
+    """Critics are asked for gradients by hooks on the tables, which turn fused kernels off."""
+    scorer = filled(name)
+    plain = scores(scorer, USERS, ITEMS)
+    for table in [m for m in scorer.modules() if isinstance(m, torch.nn.Embedding)]:
+        table.register_forward_hook(lambda module, inputs, output: None)
+    torch.testing.assert_close(scores(scorer, USERS, ITEMS), plain)
+
+
+def test_rates_name_parameters(name: str) -> None:
+    scorer = filled(name)
+    assert set(scorer.rates()) <= set(dict(scorer.named_parameters()))
 
 
 def test_scores_with_norms_are_the_scores(name: str) -> None:

@@ -34,7 +34,7 @@ from towpath.serving.artifact import (
 
 def an_artifact(model: str = "ease") -> Artifact:
     split = small_split()
-    quick = {"epochs": 2} if model == "mf" else {}
+    quick = {"epochs": 2}
     return artifact_of(fit(split, Recipe(model, settings={**SCORERS[model], **quick})), split)
 
 

@@ -20,7 +20,7 @@ SPLIT = small_split()
 
 
 def recommender(model: str) -> Recommender:
-    quick = {"epochs": 2} if model == "mf" else {}
+    quick = {"epochs": 2}
     return Recommender(artifact_of(fit(SPLIT, Recipe(model, settings={**SCORERS[model], **quick})), SPLIT))
 
 

@@ -12,7 +12,7 @@ from towpath.experiments.kept import Cell, Done, Judging, KeptCells
 from towpath.experiments.pool import Work, workers
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
-from towpath.models.registry import is_trainable
+from towpath.models.registry import depends_on_seed
 from towpath.rng import Rng
 
 
@@ -48,7 +48,7 @@ def cells_of(recipes: Mapping[str, Recipe], seeds: Sequence[int]) -> list[Cell]:
         (label, replace(recipe, seed=seed))
         for seed in seeds
         for label, recipe in recipes.items()
-        if seed == seeds[0] or is_trainable(recipe.model)
+        if seed == seeds[0] or depends_on_seed(recipe.model)
     ]
 
 

@@ -44,8 +44,13 @@ def build(name: str, settings: Mapping[str, Any], sizes: Sizes) -> Scorer:
 
 
 def is_trainable(name: str) -> bool:
-    """Whether the model of this name has parameters to train; a closed form has none, and needs no seed."""
+    """Whether the model of this name has parameters to train; one that is fitted in one go has none."""
     return any(p.requires_grad for p in build(name, {}, Sizes(2, 2)).parameters())
+
+
+def depends_on_seed(name: str) -> bool:
+    """Whether two seeds give two fits of this model."""
+    return model_type(name).needs_seed or is_trainable(name)
 
 
 def refuse_untrainable(name: str, what: str) -> None:

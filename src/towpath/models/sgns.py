@@ -18,7 +18,7 @@ class SgnsSettings(Settings):
     window: int = Field(10, ge=1, description="How far apart in a history two items keep each other company.")
     skip_gram_negatives: int = Field(5, ge=1, description="Weight of the negatives against one positive.")
     skip_gram_epochs: int = Field(10, ge=1, description="Passes of skip-gram over the histories.")
-    skip_gram_rate: float = Field(0.3, gt=0, description="Step size of skip-gram's Adagrad.")
+    skip_gram_rate: float = Field(0.5, gt=0, description="Step size of skip-gram's Adagrad.")
     history: int = Field(5, ge=1, description="How many of a user's latest items speak for the user.")
 
 

@@ -23,7 +23,7 @@ class SkipGram:
     window: int = 10
     negatives: int = 5
     epochs: int = 10
-    learning_rate: float = 0.3
+    learning_rate: float = 0.5
 
 
 @dataclass(frozen=True)

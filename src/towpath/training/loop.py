@@ -68,6 +68,7 @@ def train(
         if watch is not None:
             watch(row)
     learner.scorer.load_state_dict(progress.best)
+    learner.scorer.eval()  # what comes out is to be asked, not trained: nothing is dropped any more
     return Fit(learner.scorer, progress.history, progress.best_epoch, reason, progress.beside)
 
 
