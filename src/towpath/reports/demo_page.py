@@ -177,8 +177,8 @@ def _loop_section(demo: Demonstration) -> Section:
     first, last = (demo.rounds_of(BASELINE)[place] for place in (0, -1))
     text = (
         f"Now {', '.join(demo.arms)} are switched on. Each shows everyone a list of {K}, users click as they "
-        "truly would, the clicks go into its own log, and it is trained again on that. What was clicked is not shown "
-        f"again, so even perfect lists earn less from round to round: {first.best:.2f} clicks in the first "
+        "truly would, the clicks go into its own log, and it is trained again on that. What was clicked is "
+        f"not shown again, so even perfect lists earn less every time: {first.best:.2f} clicks in the first "
         f"round of {BASELINE}, {last.best:.2f} in the last."
     )
     gap = (
