@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from towpath.training.fit import Fit, Row
 
 
+# Which methods have players that are models beside f.
+_PLAYERS = {"transport": "wg", "adversarial": "g"}
+
+
 @dataclass(frozen=True)
 class FitOptions:
     """What to fit, and where to put it."""
@@ -26,12 +30,19 @@ class FitOptions:
     model: Annotated[
         str, typer.Option("--model", "--f", help="popularity, mf or ease; the f of a transport game.")
     ] = "mf"
-    method: Annotated[str, typer.Option(help="How it is trained: plain or transport.")] = "plain"
+    method: Annotated[
+        str,
+        typer.Option(
+            help="How it is trained: plain, transport, ipw, expomf, adversarial, doubly-robust or "
+            "causal-embedding."
+        ),
+    ] = "plain"
     w: Annotated[
         str | None, typer.Option("--w", metavar="MODEL", help="Transport: the model that weighs pairs.")
     ] = None
     g: Annotated[
-        str | None, typer.Option("--g", metavar="MODEL", help="Transport: the model that is the critic.")
+        str | None,
+        typer.Option("--g", metavar="MODEL", help="Transport: the critic; adversarial: the adversary."),
     ] = None
     seed: Annotated[int, typer.Option(min=0, help="The one seed of everything random.")] = 0
     resume: Annotated[
@@ -69,12 +80,12 @@ def _with_players(settings: dict[str, Any], options: FitOptions) -> dict[str, An
     if not named:
         return settings
     player = next(iter(named))
-    if options.method != "transport":
+    if player not in _PLAYERS.get(options.method, ""):
         raise ConfigError(
             f"--{player} names a player of the transport game, and the method is {options.method!r}; "
             "add --method transport, or leave it out."
         )
-    asked = {"players": "models", **named}
+    asked = {"players": "models", **named} if options.method == "transport" else named
     for key, value in asked.items():
         if settings.get(key, value) != value:
             raise ConfigError(
