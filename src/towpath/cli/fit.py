@@ -28,7 +28,7 @@ class FitOptions:
 
     out: Annotated[Path, typer.Option(metavar="RUN", help="The folder to make.", show_default=False)]
     model: Annotated[
-        str, typer.Option("--model", "--f", help="popularity, mf or ease; the f of a transport game.")
+        str, typer.Option("--model", "--f", help="A model by name, such as mf (docs: Train); the f of a transport game.")
     ] = "mf"
     method: Annotated[
         str,
@@ -124,7 +124,10 @@ def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":
             for line in lines(row):
                 output.say(line)
 
-        return run.train(plan, watch=watch)
+        fitted = run.train(plan, watch=watch)
+    for remark in fitted.scorer.remarks:
+        output.say(remark)
+    return fitted
 
 
 def _how_to_go_on(folder: Path) -> str:
