@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 if TYPE_CHECKING:
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
-    from towpath.data.feature_files import FeatureFiles
+    from towpath.data.feature_kinds import FeatureFiles
     from towpath.data.interactions import Interactions
     from towpath.data.sources import Reading
     from towpath.data.split import Part, Split
@@ -47,7 +47,7 @@ _HOMES = {
     "Columns": "towpath.data.columns",
     "Comparison": "towpath.evaluation.comparison",
     "Evaluation": "towpath.evaluation.result",
-    "FeatureFiles": "towpath.data.feature_files",
+    "FeatureFiles": "towpath.data.feature_kinds",
     "Fit": "towpath.training.fit",
     "Interactions": "towpath.data.interactions",
     "Reading": "towpath.data.sources",
@@ -77,7 +77,7 @@ def read(
     """The interactions of a named set, a file, a glob or a folder, with what was guessed and dropped."""
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
-    from towpath.data.feature_files import FeatureFiles
+    from towpath.data.feature_kinds import FeatureFiles
     from towpath.data.sources import read
 
     return read(

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from feature_tables import values_of
-from towpath.data.feature_files import FeatureFiles, read_features
-from towpath.data.feature_kinds import Wish, wish_of
+from towpath.data.columns import Columns
+from towpath.data.feature_files import read_features
+from towpath.data.feature_kinds import FeatureFiles, Told, Wish, wish_of
 from towpath.data.features import MISSING
 from towpath.data.inspect import inspect
 from towpath.data.sources import read
@@ -33,12 +34,12 @@ def write(folder: Path, *rows: str, header: str = HEADER, name: str = "users.csv
 
 def sentence(path: Path, **wishes: Wish) -> str:
     with pytest.raises(DataError) as said:
-        read_features([path], "user", IDS, wishes)
+        read_features([path], "user", IDS, Told(wishes))
     return str(said.value)
 
 
 def test_rows_are_joined_by_id_and_everything_else_is_counted(tmp_path: Path) -> None:
-    table, report = read_features([write(tmp_path, *ROWS)], "user", IDS, {})
+    table, report = read_features([write(tmp_path, *ROWS)], "user", IDS, Told())
     assert [values_of(table, row, 0) for row in range(4)] == [["F"], ["M"], ["-"], ["-"]]
     assert [values_of(table, row, 1) for row in range(4)] == [["a", "b"], ["b"], ["-"], ["-"]]
     np.testing.assert_array_equal(table.numbers[:, 0], np.array([20.5, np.nan, 50, np.nan], np.float32))
@@ -57,8 +58,8 @@ def test_parquet_and_json_lists_are_multivalued(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), tmp_path / "f.parquet")
     lines = [json.dumps(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
     (tmp_path / "f.jsonl").write_text("\n".join(lines) + "\n")
-    first, _ = read_features([tmp_path / "f.parquet"], "item", IDS, {})
-    second, _ = read_features([tmp_path / "f.jsonl"], "item", IDS, {})
+    first, _ = read_features([tmp_path / "f.parquet"], "item", IDS, Told())
+    second, _ = read_features([tmp_path / "f.jsonl"], "item", IDS, Told())
     for table in (first, second):
         assert [values_of(table, row, 0) for row in range(4)] == [["a", "b"], ["b"], ["-"], ["-"]]
         assert [values_of(table, row, 1) for row in range(4)] == [["true"], ["false"], ["-"], ["true"]]
@@ -84,7 +85,7 @@ def test_rules_tell_kinds_apart_and_leave_out_what_names_each_row(tmp_path: Path
     rows = [f"{n},title {n},{n % 3},{n / 4},{n * 7},x{n % 2},,a;b" for n in range(60)]
     path = write(tmp_path, *rows, header="item,title,level,price,views,group,nothing,tags")
     ids = Vocabulary(pa.array(range(60)))
-    table, report = read_features([path], "item", ids, {})
+    table, report = read_features([path], "item", ids, Told())
     kinds = {feature.name: feature.kind for feature in table.features}
     assert kinds == {
         "level": "categorical",
@@ -99,7 +100,7 @@ def test_rules_tell_kinds_apart_and_leave_out_what_names_each_row(tmp_path: Path
     }
     told = {"tags": "multivalued:;", "level": "numeric", "title": "categorical", "price": "skip"}
     wishes = {column: wish_of(column, kind) for column, kind in told.items()}
-    other, _ = read_features([path], "item", ids, wishes)
+    other, _ = read_features([path], "item", ids, Told(wishes))
     kinds = {feature.name: feature.kind for feature in other.features}
     assert (kinds["tags"], kinds["level"], kinds["title"]) == ("multivalued", "numeric", "categorical")
     assert "price" not in kinds
@@ -107,7 +108,7 @@ def test_rules_tell_kinds_apart_and_leave_out_what_names_each_row(tmp_path: Path
 
 
 def test_a_value_counts_once_in_a_row_and_blanks_do_not(tmp_path: Path) -> None:
-    table, _ = read_features([write(tmp_path, "1,F,1.5, a |b||a", "2, M,2,b")], "user", IDS, {})
+    table, _ = read_features([write(tmp_path, "1,F,1.5, a |b||a", "2, M,2,b")], "user", IDS, Told())
     assert values_of(table, 0, 1) == ["a", "b"]
     assert table.labels[0].values == ("F", "M")
 
@@ -167,6 +168,20 @@ def test_wishes_that_cannot_be_are_refused(tmp_path: Path, kinds: dict[str, str]
     features = FeatureFiles(users=write(tmp_path, *ROWS), kinds=kinds)
     with pytest.raises(ConfigError, match=words):
         read(tmp_path / "events.csv", features=features)
+
+
+def test_the_column_of_ids_is_the_one_that_the_events_have_too(tmp_path: Path) -> None:
+    write(tmp_path, "7,a,1", "8,b,2", header="who,what,when", name="events.csv")
+    people = write(tmp_path, "1,8,x", "2,7,y", header="id,who,group")
+    columns = Columns(user="who", item="what", time="when")
+    table = read(tmp_path / "events.csv", columns=columns, features=FeatureFiles(users=people))
+    assert table.features[0].unknown == 0
+    things = write(tmp_path, "a,red", header="name,colour", name="things.csv")
+    with pytest.raises(DataError, match=r"columns of .* are name, colour"):
+        read(tmp_path / "events.csv", columns=columns, features=FeatureFiles(items=things))
+    artists = write(tmp_path, "a,Abba,x", "b,Blur,y", header="id,artist,genre", name="artists.csv")
+    found = read(tmp_path / "events.csv", columns=columns, features=FeatureFiles(items=artists))
+    assert found.features[0].without_row == 0
 
 
 def test_a_feature_file_that_is_not_there_is_said(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from towpath.data.split import Split, split_leave_last_two
 from towpath.evaluation.evaluate import Validator, evaluate
 from towpath.evaluation.protocols import NOTHING, raw_items
 from towpath.models.popularity import Popularity, PopularitySettings
-from towpath.models.scorer import Sizes
+from towpath.models.scorer import sizes_of
 from towpath.rng import Rng
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -29,7 +29,7 @@ def split() -> Split:
 
 @pytest.fixture(scope="module")
 def popularity(split: Split) -> Popularity:
-    scorer = Popularity(PopularitySettings(), Sizes(split.train.n_users, split.train.n_items))
+    scorer = Popularity(PopularitySettings(), sizes_of(split.train))
     scorer.initialise(split.train, Rng(0))
     return scorer
 

@@ -11,7 +11,7 @@ from towpath.data.split import Split
 from towpath.errors import ArtifactError, TrainingError
 from towpath.models.factorization import Factorization
 from towpath.models.registry import build
-from towpath.models.scorer import Scorer, Sizes
+from towpath.models.scorer import Scorer, sizes_of
 from towpath.rng import Rng
 from towpath.training.batches import CatalogueBatches, SampledBatches
 from towpath.training.checkpoint import load_checkpoint
@@ -29,7 +29,7 @@ SMALL_BATCHES = TrainingSettings(batch_size=50, negatives=2)
 
 
 def learner_on(split: Split, seed: int = 0, settings: TrainingSettings = SETTINGS) -> PlainLearner:
-    scorer = build("mf", {"embedding_dim": 8}, Sizes(split.train.n_users, split.train.n_items))
+    scorer = build("mf", {"embedding_dim": 8}, sizes_of(split.train))
     scorer.initialise(split.train, Rng(seed))
     return PlainLearner(scorer, split.train, settings, Rng(seed))
 

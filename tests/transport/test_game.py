@@ -8,7 +8,7 @@ from towpath.errors import ConfigError, TrainingError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.registry import build
-from towpath.models.scorer import Scorer, Sizes
+from towpath.models.scorer import Scorer, sizes_of
 from towpath.rng import Rng
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
@@ -21,7 +21,7 @@ FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "shown": 5}
 
 
 def model(seed: int = 0) -> Scorer:
-    scorer = build("mf", {"embedding_dim": 8}, Sizes(SPLIT.train.n_users, SPLIT.train.n_items))
+    scorer = build("mf", {"embedding_dim": 8}, sizes_of(SPLIT.train))
     scorer.initialise(SPLIT.train, Rng(seed))
     return scorer
 

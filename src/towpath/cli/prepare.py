@@ -20,7 +20,7 @@ def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
     """The cleaned data; guesses and what each cleaning step dropped go to standard error."""
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
-    from towpath.data.feature_files import FeatureFiles
+    from towpath.data.feature_kinds import FeatureFiles
     from towpath.data.sources import read
 
     columns = Columns(

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from towpath.data.columns import Columns
-from towpath.data.feature_files import FeatureForm
+from towpath.data.feature_kinds import FeatureForm
 from towpath.errors import DataError, unknown_name
 
 

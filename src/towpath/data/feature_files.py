@@ -1,7 +1,7 @@
 """Feature files, in any format of the readers, to encoded tables joined to the events by id."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from towpath.data.columns import usual_places
 from towpath.data.engine import engine, name, text
-from towpath.data.feature_kinds import LISTED, SEPARATOR, Profile, Wish, infer
+from towpath.data.feature_kinds import LISTED, SEPARATOR, FeatureForm, Profile, Told, Wish, infer
 from towpath.data.features import MISSING, Feature, FeatureTable, Labels, pack
 from towpath.data.scan import Source, file_errors, open_table, place_of
 from towpath.data.sql import Side
@@ -20,29 +20,6 @@ from towpath.errors import DataError
 
 # Types of Parquet columns that no rule makes a feature of.
 _NO_FEATURE = ("STRUCT", "MAP", "UNION", "BLOB")
-
-
-@dataclass(frozen=True)
-class FeatureForm:
-    """How to read the features of a named set, whose file cannot say it by itself."""
-
-    member: str  # the file inside the archive
-    names: tuple[str, ...]  # of its columns; it has no header
-    delimiter: str
-    columns: Mapping[str, str]  # the features, each as SQL over the names
-    kinds: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class FeatureFiles:
-    """Where features lie (a file, a glob or a folder for each side), and what was told of their columns.
-
-    kinds: categorical, multivalued, multivalued:SEPARATOR, numeric or skip, by the name of the column.
-    """
-
-    users: str | Path | None = None
-    items: str | Path | None = None
-    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,20 +53,17 @@ class FeatureReport:
 
 
 def read_features(
-    files: Sequence[Path],
-    side: Side,
-    ids: Vocabulary,
-    wishes: Mapping[str, Wish],
-    form: FeatureForm | None = None,
+    files: Sequence[Path], side: Side, ids: Vocabulary, told: Told
 ) -> tuple[FeatureTable, FeatureReport]:
     """The features of these ids, and what became of the file.
 
     An id without a row has all values missing; a row whose id is not among `ids` is ignored.
     """
     with engine() as connection:
+        form = told.form
         source = open_table(connection, files, *((form.names, form.delimiter) if form else ()))
         with file_errors(source):
-            return _Reading(connection, source, side).read(ids, wishes, form)
+            return _Reading(connection, source, side).read(ids, told)
 
 
 class _Reading:
@@ -100,20 +74,17 @@ class _Reading:
         self._kinds = {row[0]: row[1] for row in connection.execute("DESCRIBE source").fetchall()}
         self._listed: set[str] = set()
 
-    def read(
-        self, ids: Vocabulary, wishes: Mapping[str, Wish], form: FeatureForm | None
-    ) -> tuple[FeatureTable, FeatureReport]:
+    def read(self, ids: Vocabulary, told: Told) -> tuple[FeatureTable, FeatureReport]:
         """The table and the report."""
-        key = self._key()
         left_out: dict[str, str] = {}
-        self._create_texts(key, form, left_out)
+        self._create_texts(self._key(told.key), told.form, left_out)
         self._refuse_bad_ids()
-        chosen = self._choose(wishes, left_out)
+        chosen = self._choose(told.wishes, left_out)
         rows, table = self._joined(ids, list(chosen))
         features = _encode(chosen, len(ids), rows, table)
         report = FeatureReport(
             side=self._side,
-            source=form.member if form else self._source.label,
+            source=told.form.member if told.form else self._source.label,
             rows=self._count("SELECT COUNT(*) FROM texts"),
             unknown=self._count("SELECT COUNT(*) FROM texts") - len(rows),
             ids=len(ids),
@@ -124,10 +95,13 @@ class _Reading:
         )
         return features, report
 
-    def _key(self) -> str:
-        """The column of ids: one with a usual name for this side, or `id`."""
+    def _key(self, of_events: str | None) -> str:
+        """The column of ids: as the events call it, else the first with a usual name for it, or `id`."""
         names = self._source.names
-        places = usual_places(self._side, names) or [p for p, n in enumerate(names) if n.lower() == "id"]
+        if of_events in names:
+            return of_events
+        called_id = [place for place, column in enumerate(names) if column.lower() == "id"]
+        places = sorted([*usual_places(self._side, names), *called_id])
         if not places:
             raise DataError(
                 f"Features need a column of {self._side} ids, but the columns of {self._source.label} are "

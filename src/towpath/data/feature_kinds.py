@@ -1,7 +1,8 @@
-"""What a column of a feature file holds: as told, else by rules that look at its values."""
+"""What is told of feature files, and what a column of one holds: as told, else by rules about its values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from towpath.errors import ConfigError, unknown_name
@@ -24,6 +25,38 @@ class Wish:
 
     kind: Literal["categorical", "multivalued", "numeric", "skip"]
     separator: str = SEPARATOR
+
+
+@dataclass(frozen=True)
+class FeatureForm:
+    """How to read the features of a named set, whose file cannot say it by itself."""
+
+    member: str  # the file inside the archive
+    names: tuple[str, ...]  # of its columns; it has no header
+    delimiter: str
+    columns: Mapping[str, str]  # the features, each as SQL over the names
+    kinds: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FeatureFiles:
+    """Where features lie (a file, a glob or a folder for each side), and what was told of their columns.
+
+    kinds: categorical, multivalued, multivalued:SEPARATOR, numeric or skip, by the name of the column.
+    """
+
+    users: str | Path | None = None
+    items: str | Path | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known of one side's feature file before it is opened."""
+
+    wishes: Mapping[str, Wish] = field(default_factory=dict)
+    key: str | None = None  # what the events call the column of ids
+    form: FeatureForm | None = None
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from towpath.data.cleaning import Cleaning, Step
 from towpath.data.columns import Columns
 from towpath.data.encoding import encode
 from towpath.data.engine import engine
-from towpath.data.feature_files import FeatureFiles, FeatureForm, FeatureReport, read_features
-from towpath.data.feature_kinds import refuse_unknown_columns, wish_of
+from towpath.data.feature_files import FeatureReport, read_features
+from towpath.data.feature_kinds import FeatureFiles, FeatureForm, Told, refuse_unknown_columns, wish_of
 from towpath.data.features import FeatureTable
 from towpath.data.fetch import refuse_changed
 from towpath.data.interactions import Interactions
 from towpath.data.layout import COMPRESSIONS, KINDS, is_data_file, uncompressed
 from towpath.data.readers import read_raw
+from towpath.data.scan import Source
 from towpath.data.sql import Side
 from towpath.errors import DataError, unknown_name
 
@@ -61,7 +62,7 @@ def read(
             raw = read_raw(connection, files, columns, entry.missing_value if entry else None)
             interactions, steps = encode(connection, raw, cleaning)
         found = list(_feature_sources(features, entry, copy if entry else None, Path(scratch)))
-        interactions, reports = _with_features(interactions, found, features)
+        interactions, reports = _with_features(interactions, found, features, raw.source)
     return Reading(interactions, source, raw.source.notes, steps, reports)
 
 
@@ -95,7 +96,7 @@ def _feature_sources(
 
 
 def _with_features(
-    interactions: Interactions, sources: list[_FeatureSource], told: FeatureFiles
+    interactions: Interactions, sources: list[_FeatureSource], told: FeatureFiles, events: Source
 ) -> tuple[Interactions, tuple[FeatureReport, ...]]:
     """The same events with the features of their users and items, and what became of the files."""
     wishes = {column: wish_of(column, kind) for column, kind in told.kinds.items()}
@@ -103,7 +104,8 @@ def _with_features(
     for source in sources:
         mine = {c: wish_of(c, k) for c, k in (source.form.kinds if source.form else {}).items()} | wishes
         ids = interactions.user_ids if source.side == "user" else interactions.item_ids
-        tables[source.side], report = read_features(source.files, source.side, ids, mine, source.form)
+        known = Told(mine, events.column(source.side), source.form)
+        tables[source.side], report = read_features(source.files, source.side, ids, known)
         reports.append(report)
         columns += [*report.kinds, *report.left_out]
     refuse_unknown_columns(wishes, columns)
