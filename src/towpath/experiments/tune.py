@@ -82,7 +82,7 @@ class Tuning:
 
     @property
     def fits_per_candidate(self) -> int:
-        """A model in closed form needs no second seed."""
+        """A model that does not depend on the seed needs no second one."""
         return len(self.seeds) if depends_on_seed(self.recipe.model) else 1
 
     def begin(self) -> Search:
