@@ -36,6 +36,7 @@ from towpath.experiments.loop import Arm, LoopSettings, Start, run_loop
 from towpath.experiments.pool import Work, workers
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
+from towpath.models.registry import is_trainable
 from towpath.rng import Rng
 from towpath.worlds.latent import LatentWorld, make_latent_world
 from towpath.worlds.semi_synthetic import SemiSyntheticWorld, make_semi_synthetic_world
@@ -97,7 +98,7 @@ def _paper(asked: argparse.Namespace) -> None:
     folder = asked.out or Path("build/worlds")
     for clicks in asked.clicks.split(","):
         place = _made(asked, clicks, folder)
-        wanted = _chosen(PAPER, asked.only)
+        wanted = _chosen(PAPER, asked)
         pieces = [
             (clicks, name, recipe, seed) for seed in range(asked.seeds) for name, recipe in wanted.items()
         ]
@@ -149,7 +150,7 @@ def _fit_in_world(place: Path, piece: tuple[str, str, Recipe, int]) -> Cell:
 
 def _overlap(asked: argparse.Namespace) -> None:
     """True clicks on a list as the share of blind showings goes from none to all; each seed is a world."""
-    wanted = _chosen(THREE, asked.only)
+    wanted = _chosen(THREE, asked)
     pieces = [
         (blind, name, recipe, seed)
         for blind in BLIND
@@ -181,7 +182,7 @@ def _fit_at_overlap(_: None, piece: tuple[float, str, Recipe, int]) -> Cell:
 
 def _loop(asked: argparse.Namespace) -> None:
     """Rounds of the closed loop, averaged over worlds, and clicks over all rounds in pairs."""
-    wanted = _chosen(THREE, asked.only)
+    wanted = _chosen(THREE, asked)
     pieces = [
         (asked.rounds, name, recipe, seed) for seed in range(asked.seeds) for name, recipe in wanted.items()
     ]
@@ -252,13 +253,17 @@ def _path(asked: argparse.Namespace, shared: Any, piece: Any) -> Path | None:
     return asked.out / "cells" / f"{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:24]}.json"
 
 
-def _chosen(recipes: Mapping[str, Recipe], only: str | None) -> dict[str, Recipe]:
-    """The recipes that were asked for; one whose model or method is not there yet is said and left out."""
+def _chosen(recipes: Mapping[str, Recipe], asked: argparse.Namespace) -> dict[str, Recipe]:
+    """The recipes that were asked for; one whose model or method is not there is said and left out."""
     chosen = {}
-    for name in only.split(";") if only else recipes:
+    extra = dict(pair.split("=", 1) for pair in asked.fit)
+    for name in asked.only.split(";") if asked.only else recipes:
+        recipe = recipes[name]
+        if is_trainable(recipe.model):
+            recipe = replace(recipe, settings={**recipe.settings, **extra})
         try:
-            recipes[name].resolve()
-            chosen[name] = recipes[name]
+            recipe.resolve()
+            chosen[name] = recipe
         except TowpathError as error:
             print(f"{name} is left out: {error}", flush=True)
     return chosen
@@ -301,6 +306,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--clicks", default="cut-off,chance")
     parser.add_argument("--world-seed", type=int, default=0)
+    parser.add_argument("--fit", action="append", default=[], help="KEY=VALUE of every trained model's fit")
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE of the semi-synthetic world")
     return parser.parse_args()
 
