@@ -28,7 +28,7 @@ class FitOptions:
 
     out: Annotated[Path, typer.Option(metavar="RUN", help="The folder to make.", show_default=False)]
     model: Annotated[
-        str, typer.Option("--model", "--f", help="A model by name, such as mf (docs: Train); the f of a transport game.")
+        str, typer.Option("--model", "--f", help="A model by name, such as mf; the f of a transport game.")
     ] = "mf"
     method: Annotated[
         str,
