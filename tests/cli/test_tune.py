@@ -51,6 +51,7 @@ def test_machines_get_every_candidate_best_first(towpath, events: Path, search: 
     assert {path.name for path in search.iterdir()} == {"tune.json", "trials.jsonl", "best.json", "trials.md"}
     rows = (search / "trials.md").read_text().splitlines()[4:]
     assert len(rows) == len(told["candidates"])
+    assert any("| 0.002 " in row for row in rows)  # as it is typed, not 0.0020
     record = json.loads((search / "tune.json").read_text())
     assert record["grid"]["l2"] == [0.0, 0.002, 0.1]
     assert record["origin"]["split"] == "leave-last-two"

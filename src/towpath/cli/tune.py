@@ -128,7 +128,7 @@ def _show(tuned: "Tuned", data: str, options: TuneOptions, output: Output) -> No
     pair, words = f"--model {options.model} --method {options.method}", set_words(tuned.recipe.settings)
     rows = [_summary(candidate) for candidate in tuned.ranked]
     about = _title(tuned)
-    write_text(options.out / "trials.md", _table(about, rows).markdown())
+    write_text(options.out / "trials.md", _table(about, rows, tuned).markdown())
     ends = tuned.at_the_end()
     if ends:
         output.say(f"At the end of what was tried: {', '.join(ends)}; there may be better beyond (--grid).")
@@ -168,10 +168,13 @@ def _title(tuned: "Tuned") -> str:
     )
 
 
-def _table(title: str, rows: list[dict[str, Any]]) -> Listing:
+def _table(title: str, rows: list[dict[str, Any]], tuned: "Tuned") -> Listing:
     """All candidates with a column for each setting; what went wrong only if something did."""
     columns = [name for name in rows[0] if name != "failed" or any(row["failed"] for row in rows)]
-    return Listing(title, columns, [[_cell(row[name]) for name in columns] for row in rows])
+    # A setting is shown as it is typed: rounded, two of them could look the same.
+    typed = tuned.tuning.searched
+    cells = [[str(row[name]) if name in typed else row[name] for name in columns] for row in rows]
+    return Listing(title, columns, cells)
 
 
 def _short(title: str, rows: list[dict[str, Any]], tuned: "Tuned") -> Listing:
@@ -187,7 +190,3 @@ def _short(title: str, rows: list[dict[str, Any]], tuned: "Tuned") -> Listing:
         for row in rows
     ]
     return Listing(title, ("hit", "ndcg", "epochs", "seconds", "settings"), cells)
-
-
-def _cell(value: Any) -> Any:  # a float as itself where it is a metric, a setting of any other type as text
-    return value if value is None or isinstance(value, int | float) else str(value)
