@@ -8,6 +8,7 @@ import torch
 from contracts import SCORERS
 from feature_tables import with_features
 from small import small_split
+from towpath.errors import ConfigError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.registry import build, is_trainable
@@ -85,6 +86,11 @@ def test_every_control_holds_every_critic(lipschitz: str, g: str) -> None:
 def test_a_frozen_critic_stands_on_the_vectors_of_any_f(f: str) -> None:
     game = played(f, "mf", "", lipschitz="frozen")
     assert all(torch.isfinite(value).all() for value in game.beside().values())
+
+
+def test_what_is_learned_in_one_go_plays_no_part() -> None:
+    with pytest.raises(ConfigError, match="sgns is learned in one go"):
+        played("mf", "mf", "sgns")
 
 
 def test_a_critic_under_a_spectral_norm_resumes_to_the_same_floats() -> None:

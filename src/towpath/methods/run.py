@@ -33,7 +33,7 @@ def fit(
     scorer = model_type(recipe.model)(resolved.model, sizes)
     scorer.initialise(split.train, rng)
     if not any(p.requires_grad for p in scorer.parameters()):
-        return Fit(scorer, (), 0, "the model has a closed form; there is nothing to train")
+        return Fit(scorer, (), 0, "the model is whole from its start; there is nothing to train")
     task = Task(scorer, split.train, resolved.training, rng)
     if checkpoint is None or not checkpoint.exists():
         _pretrain(task)

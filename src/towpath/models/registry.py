@@ -56,9 +56,8 @@ def depends_on_seed(name: str) -> bool:
 def refuse_untrainable(name: str, what: str) -> None:
     """Nothing, unless the model of this name has no parameters to train; `what` is what asks for it."""
     if not is_trainable(name):
-        raise ConfigError(
-            f"{what} needs a model with parameters to train, such as mf, and {name} has a closed form."
-        )
+        kind = "is learned in one go" if depends_on_seed(name) else "has a closed form"
+        raise ConfigError(f"{what} needs a model with parameters to train, such as mf, and {name} {kind}.")
 
 
 def parse_settings(kind: type[S], values: Mapping[str, Any]) -> S:
