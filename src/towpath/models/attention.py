@@ -19,7 +19,7 @@ class AttentionSettings(Settings):
 
     embedding_dim: int = Field(64, ge=1, description="Length of the item vectors and of every state.")
     history_length: int = Field(
-        50, ge=1, description="How many of a user's latest items are looked at; earlier ones are cut off."
+        100, ge=1, description="How many of a user's latest items are looked at; earlier ones are cut off."
     )
     blocks: int = Field(2, ge=1, description="Blocks of attention and feed-forward layers.")
     heads: int = Field(1, ge=1, description="Heads of attention in each block; must divide embedding_dim.")

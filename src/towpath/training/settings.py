@@ -27,7 +27,7 @@ class TrainingSettings(Settings):
         "others of the step, the sampled ones or the whole catalogue as `pairs` says.",
     )
     windows: Literal["last", "random", "all"] = Field(
-        "all",
+        "random",
         description="What an epoch takes of each history, for models that learn from every step of a "
         "sequence: its `last` history_length steps, as many at a `random` place, or `all` of it, cut up at "
         "random places.",
