@@ -142,7 +142,8 @@ def test_users_with_one_item_are_no_sequences() -> None:
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
 def test_training_on_windows_lowers_the_loss(loss: str) -> None:
     pairs = "catalogue" if loss == "softmax" else "sampled"
-    training = TrainingSettings(loss=loss, pairs=pairs, batch_size=64, learning_rate=0.01, l2=0)
+    steps = {"windows": "all", "batch_size": 64, "learning_rate": 0.01, "l2": 0}
+    training = TrainingSettings(loss=loss, pairs=pairs, **steps)
     learner = PlainLearner(attention(dropout=0.1), SPLIT.train, training, Rng(0))
     losses = [learner.epoch(number)["loss"] for number in range(1, 11)]
     assert losses[-1] < 0.95 * losses[0]
