@@ -34,8 +34,8 @@ class ExposureSettings(Settings):
     precision: float = Field(
         1.0, gt=0, description="Inverse variance of the feedback on a pair that was shown."
     )
-    ridge_users: float = Field(1e-5, gt=0, description="Inverse variance of the prior on user vectors.")
-    ridge_items: float = Field(1e-5, gt=0, description="Inverse variance of the prior on item vectors.")
+    ridge_users: float = Field(10.0, gt=0, description="Inverse variance of the prior on user vectors.")
+    ridge_items: float = Field(10.0, gt=0, description="Inverse variance of the prior on item vectors.")
     prior_shown: float = Field(
         1.0, ge=1, description="First number (a) of the Beta prior on an item's chance of being shown."
     )
@@ -43,7 +43,7 @@ class ExposureSettings(Settings):
         1.0, ge=1, description="Second number (b) of the Beta prior on an item's chance of being shown."
     )
     prior_weight: float = Field(
-        0.0,
+        1.0,
         ge=0,
         description="How many further users the prior counts, as a multiple of those in the data; 0: none "
         "beyond a and b.",

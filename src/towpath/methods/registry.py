@@ -125,12 +125,13 @@ _DOUBLY_ROBUST_GRID: Mapping[str, Sequence[Any]] = {
     "learning_rate_imputation": (0.001, 0.005, 0.01),
     "imputation_dim": (8, 32),
 }
-# Starts as published; with 32 dimensions larger ridges than the published 1e-5 are worth a look.
+# Starts as published, whose ridges (1e-5) are far too small for 32 dimensions.
 _EXPOSURE_GRID: Mapping[str, Sequence[Any]] = {
+    "prior_weight": (0.0, 0.3, 1.0, 10.0),
+    "ridge_users": (1e-5, 1.0, 3.0, 10.0, 30.0),
+    "ridge_items": (1e-5, 1.0, 3.0, 10.0, 30.0),
     "init_mu": (0.1, 0.05, 0.01, 0.005, 0.001),
-    "ridge_users": (1e-5, 1e-3, 0.1, 1.0, 10.0),
-    "ridge_items": (1e-5, 1e-3, 0.1, 1.0, 10.0),
-    "precision": (0.1, 1.0, 10.0),
+    "precision": (0.3, 1.0, 3.0, 10.0),
 }
 _ADVERSARIAL_GRID: Mapping[str, Sequence[Any]] = {
     "adversary_fit": (0.1, 0.5, 1.0, 2.0),
