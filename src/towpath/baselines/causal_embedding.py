@@ -38,7 +38,7 @@ class CausalEmbeddingSettings(Settings):
         0.1, ge=0, lt=1, description="Share of the positives that make up the treatment set."
     )
     pull: float = Field(
-        0.1, ge=0, description="Price of the distance from an item's vector to its treatment vector."
+        0.001, ge=0, description="Price of the distance from an item's vector to its treatment vector."
     )
     distance: Distance = Field(
         "l1",

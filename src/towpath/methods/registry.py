@@ -136,9 +136,11 @@ _EXPOSURE_GRID: Mapping[str, Sequence[Any]] = {
 _ADVERSARIAL_GRID: Mapping[str, Sequence[Any]] = {
     "adversary_fit": (0.1, 0.5, 1.0, 2.0),
     "learning_rate_g": (0.003, 0.01, 0.03),
+    "learning_rate_link": (0.0001, 0.001, 0.01),
 }
+# Pulls as recommended, and a smaller one: of a few tens of numbers the sum of distances is large.
 _CAUSAL_EMBEDDING_GRID: Mapping[str, Sequence[Any]] = {
-    "pull": (0.01, 0.1, 1.0),
+    "pull": (0.001, 0.01, 0.1, 1.0),
     "treatment": ("random", "inverse-popularity"),
     "treatment_share": (0.05, 0.1, 0.2),
 }
