@@ -1,4 +1,4 @@
-"""What each ingredient of transport contributes: one line per variant, paired with plain training.
+"""What each ingredient of transport, and each model, contributes: a line per variant, paired with the first.
 
     python -m benchmarks.ablation ml-1m --data-dir DIR --seeds 5 --jobs 2 --only plain,transport --out FILE
 
@@ -16,8 +16,10 @@ from towpath.experiments.compare import compare_fits
 from towpath.experiments.kept import Done, Judging
 from towpath.experiments.pool import Work
 from towpath.methods.recipe import Recipe
+from towpath.models.registry import is_trainable
 
 IDS: dict[str, Any] = {"players": "models", "floor": 0.5, "ceiling": 2.0, "penalty": 0.5}
+SAMPLED: dict[str, Any] = {"pairs": "sampled", "loss": "logistic"}
 VARIANTS: dict[str, Recipe] = {
     "plain": Recipe("mf", "plain"),
     "plain, same proposals": Recipe("mf", "plain", {"head_negatives": 1}),
@@ -41,6 +43,14 @@ VARIANTS: dict[str, Recipe] = {
     ),
     "models, 5 critic steps": Recipe("mf", "transport", IDS | {"steps_g": 5}),
     "models, frozen critic": Recipe("mf", "transport", IDS | {"lipschitz": "frozen"}),
+    "wide and deep, ids and page only": Recipe("wide_deep", "plain", {"side_features": False}),
+    "wide and deep": Recipe("wide_deep"),
+    "ncf": Recipe("ncf"),
+    "attention": Recipe("attention"),
+    # The game weighs single pairs, so plain training with the same loss is what it is paired with.
+    "attention, sampled pairs": Recipe("attention", "plain", SAMPLED),
+    "attention, sampled pairs, same proposals": Recipe("attention", "plain", SAMPLED | {"head_negatives": 1}),
+    "attention, transport": Recipe("attention", "transport", SAMPLED),
     "ease": Recipe("ease"),
 }
 
@@ -75,7 +85,7 @@ def main() -> None:
 
 
 def _with(recipe: Recipe, settings: list[str]) -> Recipe:
-    extra = dict(part.split("=", 1) for part in settings) if recipe.model == "mf" else {}
+    extra = dict(part.split("=", 1) for part in settings) if is_trainable(recipe.model) else {}
     return Recipe(recipe.model, recipe.method, {**extra, **recipe.settings})
 
 
@@ -106,7 +116,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", help="variants, separated by ';'; the first is what the others are paired with"
     )
-    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE for every factorisation")
+    parser.add_argument(
+        "--set", action="append", default=[], help="KEY=VALUE for every model that is trained"
+    )
     parser.add_argument("--on", choices=["test", "validation"], default="test")
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
