@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from small import small_split
+from towpath.errors import ConfigError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.neural import Gmf, Mlp, Ncf
@@ -59,6 +60,25 @@ def test_mlp_is_a_perceptron_on_both_vectors_end_to_end() -> None:
     for layer in layers:
         both = torch.relu(layer(both))
     torch.testing.assert_close(mlp.score(context(), ITEMS), mlp.tower.head(both)[..., 0])
+
+
+def test_an_mlp_is_charged_for_what_enters_its_first_layer() -> None:
+    """Longer vectors under a weaker layer are the same model, and cost the same."""
+    mlp = filled("mlp")
+    assert isinstance(mlp, Mlp)
+    before = mlp.score_with_norms(context(), ITEMS)
+    with torch.no_grad():
+        mlp.tables.users.weight.mul_(2)
+        mlp.tables.items.weight.mul_(2)
+        mlp.first.weight.mul_(0.5)
+    for now, then in zip(mlp.score_with_norms(context(), ITEMS), before, strict=True):
+        torch.testing.assert_close(now, then)
+
+
+def test_layers_without_width_are_refused() -> None:
+    for hidden in ((), (8, 0)):
+        with pytest.raises(ConfigError, match="hidden"):
+            build("ncf", {"hidden": hidden}, SIZES)
 
 
 def test_neumf_is_one_output_layer_over_both_halves() -> None:

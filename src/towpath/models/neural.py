@@ -1,6 +1,7 @@
 """Neural collaborative filtering (He et al. 2017): GMF, MLP, and NeuMF, which is both."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from pydantic import Field
@@ -27,7 +28,7 @@ class GmfSettings(Settings):
 class MlpSettings(GmfSettings):
     """Settings of a perceptron on user and item vectors."""
 
-    hidden: tuple[int, ...] = Field(
+    hidden: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (32, 16, 8), min_length=1, description="Widths of the hidden layers, from the vectors upwards."
     )
 
@@ -123,13 +124,16 @@ class Mlp(Scorer):
         return self.score_with_norms(context, items)[0]
 
     def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and |p_u|^2 + |q_i|^2 of each pair."""
+        """Scores, and |W_u p_u|^2 + |W_i q_i|^2 of each pair.
+
+        The charge is for what goes up: one for the vectors alone would only make the first layer grow.
+        """
         user, item = self.tables(context, items)
         dim = self.settings.embedding_dim
         weight = self.first.weight  # once: a critic's layer under a spectral norm computes it anew every time
-        of_user = nn.functional.linear(user, weight[:, :dim], self.first.bias)
+        of_user = user @ weight[:, :dim].T
         of_item = (item.flatten(0, -2) @ weight[:, dim:].T).view(*item.shape[:-1], -1)
-        return self.tower.of_parts(of_user, of_item), self.tables.norms(user, item)
+        return self.tower.of_parts(of_user + self.first.bias, of_item), self.tables.norms(of_user, of_item)
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""
@@ -186,7 +190,7 @@ class Ncf(Scorer):
         return self.gmf.score(context, items) + self.mlp.score(context, items)
 
     def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and the squared lengths of all four vectors of each pair."""
+        """Scores, and what both halves charge each pair for."""
         (gmf, gmf_norms), (mlp, mlp_norms) = (
             half.score_with_norms(context, items) for half in (self.gmf, self.mlp)
         )

@@ -38,7 +38,7 @@ class PairTables(nn.Module):
 
     @staticmethod
     def norms(user: Tensor, item: Tensor) -> Tensor:
-        """|p_u|^2 + |q_i|^2 of each pair (b, k), from what was looked up."""
+        """|p|^2 + |q|^2 of each pair (b, k) of vectors p (b, d) and q (b, k, d), or (k, d) for all."""
         return user.square().sum(1, keepdim=True) + item.square().sum(-1)
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
