@@ -28,7 +28,13 @@ class FitOptions:
 
     out: Annotated[Path, typer.Option(metavar="RUN", help="The folder to make.", show_default=False)]
     model: Annotated[
-        str, typer.Option("--model", "--f", help="A model by name, such as mf; the f of a transport game.")
+        str,
+        typer.Option(
+            "--model",
+            "--f",
+            help="The model, the f of a transport game: popularity, ease, mf, gmf, mlp, ncf, sgns, "
+            "wide_deep or attention.",
+        ),
     ] = "mf"
     method: Annotated[
         str,
