@@ -32,6 +32,12 @@ from towpath.rng import Rng
 from towpath.training.plain import PlainLearner
 
 LENGTH, DIM = 50, 64
+# What is timed alone, one epoch each, after the comparison.
+OTHERS: dict[str, dict[str, Any]] = {
+    "towpath, all windows": {"windows": "all"},
+    "towpath, length 100": {"windows": "last", "history_length": 100},
+    "towpath, length 200": {"windows": "last", "history_length": 200},
+}
 
 # Trains an epoch for every line that it is sent, and answers with its seconds: wall clock and processor.
 THEIRS = """
@@ -60,22 +66,25 @@ def main() -> None:
     options = _arguments()
     torch.set_num_threads(options.threads)
     train = split_leave_last_two(read(options.data, data_dir=options.data_dir).interactions).train
-    ours = {
-        "towpath, last windows": _learner(train, {"windows": "last"}),
-        "towpath, all windows": _learner(train, {"windows": "all"}),
-        "towpath, last windows of length 200": _learner(train, {"windows": "last", "history_length": 200}),
-    }
-    found: dict[str, list[list[float]]] = {name: [] for name in ours}
+    ours = _learner(train, {"windows": "last"})
+    found: dict[str, list[list[float]]] = {"towpath": [], "rectools": []}
     with tempfile.TemporaryDirectory() as folder:
         theirs = _rectools(options, _write(train, Path(folder) / "train.csv"))
         for number in range(1, options.epochs + 1):
             if theirs is not None:
-                found.setdefault("rectools, last windows", []).append(_ask(theirs))
-            for name, learner in ours.items():
-                found[name].append(_timed(learner, number))
+                _note(found, "rectools", _ask(theirs))
+            _note(found, "towpath", _timed(ours, number))
         if theirs is not None:
             theirs.communicate()
-    print(json.dumps({name: _best(seconds) for name, seconds in found.items()}, indent=2))
+    for name, settings in OTHERS.items():
+        _note(found, name, _timed(_learner(train, settings), 1))
+    print(json.dumps({name: _best(seconds) for name, seconds in found.items() if seconds}, indent=2))
+
+
+def _note(found: dict[str, list[list[float]]], name: str, seconds: list[float]) -> None:
+    """Keep the seconds of an epoch, and say so: one may take minutes on a busy machine."""
+    found.setdefault(name, []).append(seconds)
+    print(f"{name}: {seconds[0]:.1f} s, {seconds[1]:.1f} s of the processor", file=sys.stderr, flush=True)
 
 
 def _learner(train: Interactions, settings: dict[str, Any]) -> PlainLearner:
