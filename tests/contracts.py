@@ -6,7 +6,7 @@ SCORERS: dict[str, dict[str, object]] = {
     "ease": {"ridge": 10.0},
     "gmf": {"embedding_dim": 8},
     "mlp": {"embedding_dim": 8, "hidden": (8, 4)},
-    "ncf": {"embedding_dim": 8, "hidden": (8, 4)},
+    "ncf": {"embedding_dim": 8, "hidden": (8, 4), "pretrain_epochs": 0},
     "sgns": {"embedding_dim": 8, "skip_gram_epochs": 2},
     "attention": {"embedding_dim": 8, "history_length": 6},
     "wide_deep": {"embedding_dim": 8, "side_dim": 4, "hidden": (8, 4)},

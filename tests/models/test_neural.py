@@ -21,7 +21,7 @@ from towpath.training.settings import TrainingSettings
 SPLIT = small_split()
 SIZES = Sizes(SPLIT.train.n_users, SPLIT.train.n_items)
 SMALL = {"embedding_dim": 4, "hidden": (6, 3)}
-QUICK = {**SMALL, "batch_size": 64, "epochs": 2}
+QUICK = {**SMALL, "batch_size": 64, "epochs": 2, "pretrain_epochs": 0}
 USERS = torch.tensor([3, 0, 41])
 ITEMS = torch.tensor([[5, 1], [0, 39], [7, 7]])
 
@@ -73,6 +73,17 @@ def test_an_mlp_is_charged_for_what_enters_its_first_layer() -> None:
         mlp.first.weight.mul_(0.5)
     for now, then in zip(mlp.score_with_norms(context(), ITEMS), before, strict=True):
         torch.testing.assert_close(now, then)
+
+
+def test_an_mlp_is_charged_for_its_layers() -> None:
+    with_layers, without = (
+        filled("mlp", layer_charge=c).score_with_norms(context(), ITEMS)[1] for c in (2, 0)
+    )
+    mlp = filled("mlp")
+    assert isinstance(mlp, Mlp)
+    weights = [layer.weight for layer in mlp.tower.layers] + [mlp.tower.head.weight]
+    squares = sum(float(w.detach().square().sum()) for w in weights)
+    torch.testing.assert_close(with_layers - without, torch.full(ITEMS.shape, 2 * squares))
 
 
 def test_layers_without_width_are_refused() -> None:

@@ -31,16 +31,21 @@ class MlpSettings(GmfSettings):
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (32, 16, 8), min_length=1, description="Widths of the hidden layers, from the vectors upwards."
     )
+    layer_charge: float = Field(
+        0.3,
+        ge=0,
+        description="Share of l2 that the squared weights above the first layer are charged.",
+    )
 
 
 class NcfSettings(MlpSettings):
     """Settings of NeuMF."""
 
     pretrain_epochs: int = Field(
-        0,
+        20,
         ge=0,
-        description="Epochs for which the two halves are trained alone before they are put together; w and g "
-        "of a game are never pre-trained.",
+        description="Epochs for which the two halves are trained alone before they are put together; 0: "
+        "none. w and g of a game are never pre-trained.",
     )
 
 
@@ -121,19 +126,26 @@ class Mlp(Scorer):
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """What comes out of the layers."""
-        return self.score_with_norms(context, items)[0]
+        of_user, of_item = self._parts(context, items)
+        return self.tower.of_parts(of_user + self.first.bias, of_item)
 
     def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and |W_u p_u|^2 + |W_i q_i|^2 of each pair.
+        """Scores, and |W_u p_u|^2 + |W_i q_i|^2 + layer_charge * (|W_2|^2 + ... + |h|^2) of each pair.
 
-        The charge is for what goes up: one for the vectors alone would only make the first layer grow.
+        The charge is for what goes up: one for the vectors alone would only make the layers grow.
         """
+        of_user, of_item = self._parts(context, items)
+        layers = self.settings.layer_charge * self.tower.squared_weights()
+        scores = self.tower.of_parts(of_user + self.first.bias, of_item)
+        return scores, self.tables.norms(of_user, of_item) + layers
+
+    def _parts(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
+        """W_u p_u of the users (b, h), and W_i q_i of the items (b, k, h), or (k, h) where all share them."""
         user, item = self.tables(context, items)
         dim = self.settings.embedding_dim
         weight = self.first.weight  # once: a critic's layer under a spectral norm computes it anew every time
-        of_user = user @ weight[:, :dim].T
         of_item = (item.flatten(0, -2) @ weight[:, dim:].T).view(*item.shape[:-1], -1)
-        return self.tower.of_parts(of_user + self.first.bias, of_item), self.tables.norms(of_user, of_item)
+        return user @ weight[:, :dim].T, of_item
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""

@@ -39,6 +39,10 @@ class Tower(nn.Module):
         score: Tensor = self.head(activation)[..., 0]
         return score
 
+    def squared_weights(self) -> Tensor:
+        """Sum of the squares of all weights, without biases: a number."""
+        return torch.stack([p.square().sum() for p in self.parameters() if p.dim() == 2]).sum()
+
     def for_all(self, user: Tensor, item: Tensor) -> Tensor:
         """Scores (b, k) of the users' parts (b, h) with the same items' parts (k, h), block by block."""
         columns = torch.split(item, _PAIRS_AT_ONCE)
