@@ -1,6 +1,7 @@
 """Running verbs in this process."""
 
 import json
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,3 +68,10 @@ def finished_ease(events: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("runs") / "ease"
     assert main(["fit", str(events), "--model", "ease", "--out", str(folder), "--quiet"]) == 0
     return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_is_heard() -> None:
+    """A shell lets its background jobs ignore Ctrl-C, and so would every process that a test starts."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
