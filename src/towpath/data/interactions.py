@@ -47,6 +47,8 @@ class Histories:
 
         rows: (b,) places in the packed array, that is, rows of the interactions these histories belong to.
         """
+        if longest == 0:
+            return np.empty((len(rows), 0), dtype=np.int64)
         owners = np.searchsorted(self.starts, rows, side="right") - 1
         return self.between(self.starts[owners], rows, longest)
 

@@ -5,49 +5,26 @@ from numpy.typing import NDArray
 
 from towpath.data.interactions import Histories, Interactions
 from towpath.errors import DataError
+from towpath.kernels.pair_search import PairSearch
 
 # Rounds of redrawing before the few users who own almost everything are served from an explicit list.
 _ROUNDS = 30
-# Bits of filter per known pair: about one false alarm in sixteen look-ups, each settled by an exact search.
-_BITS_PER_PAIR = 16
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd, 2^64 over the golden ratio: spreads keys over the filter
 
 
 class PairSet:
-    """A set of (user, item) pairs that answers many membership questions at once.
-
-    A bit filter, small enough to stay in cache, settles most questions; what it flags is looked up in the
-    sorted list of keys. Memory grows with the number of pairs, never with users times items.
-    """
+    """A set of (user, item) pairs that answers many membership questions at once."""
 
     def __init__(self, events: Interactions) -> None:
         self._n_items = events.n_items
-        self._keys = np.unique(events.pair_keys())
-        self._shift = np.uint64(64 - max(10, int(np.ceil(np.log2(_BITS_PER_PAIR * max(len(events), 1))))))
-        self._filter = np.zeros(1 << (64 - int(self._shift) - 3), dtype=np.uint8)
-        slots = self._slots(self._keys)
-        np.bitwise_or.at(self._filter, slots >> np.uint64(3), _bit(slots))
+        self._search = PairSearch(np.unique(events.pair_keys()), events.n_users, events.n_items)
 
     def contains(self, users: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each pair (users[i], items[i]) is in the set: (n,)."""
-        keys = users * self._n_items + items
-        slots = self._slots(keys)
-        found = (self._filter[slots >> np.uint64(3)] & _bit(slots)) != 0
-        maybe = np.flatnonzero(found)
-        places = np.searchsorted(self._keys, keys[maybe])
-        found[maybe] = self._keys[np.minimum(places, len(self._keys) - 1)] == keys[maybe]
-        return found
+        return self._search.contains(users, items)
 
     def items_per_user(self, n_users: int) -> NDArray[np.int64]:
         """How many different items each user has: (n_users,)."""
-        return np.bincount(self._keys // self._n_items, minlength=n_users)
-
-    def _slots(self, keys: NDArray[np.int64]) -> NDArray[np.uint64]:
-        return (keys.view(np.uint64) * _SPREAD) >> self._shift
-
-
-def _bit(slots: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    return np.left_shift(np.uint8(1), (slots & np.uint64(7)).astype(np.uint8))
+        return np.bincount(self._search.keys // self._n_items, minlength=n_users)
 
 
 class NegativeSampler:

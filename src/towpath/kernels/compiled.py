@@ -6,6 +6,7 @@ so the same input gives the same floats.
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
@@ -47,3 +48,32 @@ def gradients(
                 dq[j] += s * p[j] + n * q[j]
             dp[d] += s
             dq[d] += s
+
+
+@njit(cache=True, nogil=True)
+def known_pairs(
+    keys: Any,
+    starts: Any,
+    bits: Any,
+    shift: Any,
+    spread: Any,
+    n_items: Any,
+    users: Any,
+    items: Any,
+    found: Any,
+) -> None:
+    """Fill found (n,): whether user * n_items + item is among the sorted keys; starts are those of users."""
+    seven, three = np.uint64(7), np.uint64(3)
+    for r in range(len(users)):
+        key = users[r] * n_items + items[r]
+        slot = (np.uint64(key) * spread) >> shift
+        found[r] = False
+        if (bits[slot >> three] >> (slot & seven)) & np.uint64(1):
+            low, high = starts[users[r]], starts[users[r] + 1]
+            while low < high:
+                middle = (low + high) >> 1
+                if keys[middle] < key:
+                    low = middle + 1
+                else:
+                    high = middle
+            found[r] = low < starts[users[r] + 1] and keys[low] == key

@@ -4,13 +4,12 @@ Compiled by numba where it is installed (the extra `fast`); without it models us
 times slower. Both give the same numbers up to rounding, and each gives the same floats every time.
 """
 
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
-AVAILABLE = find_spec("numba") is not None
+from towpath.kernels.available import AVAILABLE
 
 
 def usable(users: Tensor, items: Tensor) -> bool:
