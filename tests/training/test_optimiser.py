@@ -1,4 +1,4 @@
-"""Rates of their own for some parameters."""
+"""Rates of their own for some parameters, and rates that fall."""
 
 import pytest
 import torch
@@ -73,3 +73,14 @@ def test_a_rate_for_nothing_is_an_error() -> None:
     scorer.rates = lambda: {"slwo.weight": 0.1}  # type: ignore[method-assign]
     with pytest.raises(AttributeError, match="slwo"):
         Optimiser([scorer], 0.1)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_pace_shortens_every_rate_alike(sparse: bool) -> None:
+    scorer = TwoTables(0.1, sparse)
+    optimiser = Optimiser([scorer], 0.5)
+    optimiser.walk_at(0.1)
+    optimiser.walk_at(0.5)  # of the full rate, not of the last one
+    steps(scorer, optimiser, 1)
+    assert scorer.fast.weight[1].tolist() == pytest.approx([0.75, 0.75], abs=1e-5)
+    assert scorer.slow.weight[1].tolist() == pytest.approx([0.975, 0.975], abs=1e-5)

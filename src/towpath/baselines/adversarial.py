@@ -120,6 +120,7 @@ class AdversarialLearner:
 
     def epoch(self, number: int) -> Row:
         """One pass of f with the link, then one of the adversary; before the first, the adversary's own."""
+        self._optimiser.walk_at(self._training.pace(number))
         self._batches.refresh()
         if number == 1:
             self._warm_up()

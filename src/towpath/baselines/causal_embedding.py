@@ -109,6 +109,7 @@ class CausalEmbeddingLearner:
 
     def epoch(self, number: int) -> Row:
         """One pass over the positives of both parts."""
+        self._optimiser.walk_at(self._training.pace(number))
         self._batches.refresh()
         self.scorer.train()
         total = torch.zeros(2)

@@ -98,6 +98,7 @@ class DoublyRobustLearner:
 
     def epoch(self, number: int) -> Row:
         """One pass over the positives."""
+        self._optimiser.walk_at(self._training.pace(number))
         if number == 1:
             self.propensity.fit(self._train)
         self._batches.refresh()

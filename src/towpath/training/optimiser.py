@@ -38,6 +38,12 @@ class Optimiser:
         if sparse:
             self._parts.append(torch.optim.SparseAdam(_groups(sparse, factors, learning_rate)))
 
+    def walk_at(self, pace: float) -> None:
+        """From now on take steps of this share of each parameter's own rate."""
+        for part in self._parts:
+            for group in part.param_groups:
+                group["lr"] = pace * group["full_rate"]
+
     def step(self, loss: Tensor) -> None:
         """Descend `loss` by one step; parameters of other players are left without gradient."""
         gradients = torch.autograd.grad(loss, self._parameters, allow_unused=True)
@@ -83,7 +89,8 @@ def _groups(
     groups: dict[float, list[nn.Parameter]] = {}
     for parameter in parameters:
         groups.setdefault(factors.get(id(parameter), 1.0), []).append(parameter)
-    return [{"params": members, "lr": factor * learning_rate} for factor, members in groups.items()]
+    rates = {factor: factor * learning_rate for factor in groups}
+    return [{"params": m, "lr": rates[f], "full_rate": rates[f]} for f, m in groups.items()]
 
 
 def _slot(part: torch.optim.Optimizer, parameter: Tensor, slot: str, value: Tensor) -> Tensor | int:

@@ -26,6 +26,7 @@ class PlainLearner:
 
     def epoch(self, number: int) -> Row:
         """One pass over the positives."""
+        self._optimiser.walk_at(self._settings.pace(number))
         self._batches.refresh()
         self.scorer.train()
         total = torch.zeros(())

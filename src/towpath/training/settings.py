@@ -50,6 +50,13 @@ class TrainingSettings(Settings):
         500, ge=1, description="How many untaken items make up the head of a ranking; refreshed every epoch."
     )
     learning_rate: float = Field(0.003, gt=0, description="Step size of Adam.")
+    last_rate: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="Where the step size is heading: after all `epochs` it would be this share of "
+        "learning_rate, and until then it falls evenly; 1: it stays.",
+    )
     l2: float = Field(
         2e-3, ge=0, description="Penalty on the mean squared norm of the vectors of each scored pair."
     )
@@ -65,6 +72,10 @@ class TrainingSettings(Settings):
         Small data in large batches would get too few steps an epoch for early stopping to be patient enough.
         """
         return self.batch_size or min(4096, max(256, positives // 240))
+
+    def pace(self, epoch: int) -> float:
+        """The step size of an epoch (from 1) as a share of learning_rate."""
+        return 1 - (1 - self.last_rate) * (epoch - 1) / self.epochs
 
     @model_validator(mode="after")
     def _head_negatives_are_negatives(self) -> "TrainingSettings":

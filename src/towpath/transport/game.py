@@ -60,6 +60,7 @@ class TransportLearner:
 
     def epoch(self, number: int) -> Row:
         """One pass over the positives, every batch a round of the game."""
+        self._optimiser.walk_at(self._training.pace(number))
         warm = number <= self._settings.warm_epochs
         if number == self._settings.warm_epochs + 1:
             self.critic.begin(self.scorer)
