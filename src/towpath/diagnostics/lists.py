@@ -1,0 +1,73 @@
+"""What a model would show everyone: its lists, how they spread over the catalogue, and what two share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from towpath.data.interactions import Histories, Interactions
+from towpath.evaluation.protocols import NOTHING
+from towpath.evaluation.ranking import HIDDEN, rows_per_block, top_k
+from towpath.evaluation.scoring import judging, score_catalogue
+from towpath.models.scorer import Scorer
+
+# An item with fewer training events than this has hardly been tried.
+THIN = 5
+# Items by popularity: where each band ends, as a share of the catalogue, most popular first.
+BANDS = {"top 1 %": 0.01, "1 to 5 %": 0.05, "5 to 20 %": 0.2, "20 to 50 %": 0.5, "the other half": 1.0}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How places of lists (or events) are spread over the items of a catalogue."""
+
+    places: int
+    popularity: float  # mean over places of the share of users with training events who took the item
+    coverage: float  # share of the catalogue that has a place at all
+    half: int  # the fewest items that hold half of all places
+    thin: float  # share of places whose item has fewer than THIN training events
+    bands: tuple[float, ...]  # share of the places in each of BANDS
+
+
+def lists_of(scorer: Scorer, users: NDArray[np.int64], seen: Histories, k: int) -> NDArray[np.int64]:
+    """The k best items of the catalogue for each user, without what they have seen: (n, k).
+
+    NOTHING fills the list of a user who has seen nearly everything.
+    """
+    found = np.full((len(users), k), NOTHING, dtype=np.int64)
+    step = rows_per_block(scorer.sizes.items)
+    depth = min(k, scorer.sizes.items)
+    with judging(scorer):
+        for start in range(0, len(users), step):
+            values, items = top_k(score_catalogue(scorer, users[start : start + step], seen), depth)
+            found[start : start + step, :depth] = items.where(values > HIDDEN, NOTHING).cpu().numpy()
+    return found
+
+
+def shared(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The share of each list that the other list of the same user holds too: (n,) of (n, k) twice.
+
+    >>> shared(np.array([[1, 2, 3, 4]]), np.array([[4, 5, 1, 6]]))
+    array([0.5])
+    """
+    both = (one[:, :, None] == other[:, None, :]).any(axis=2) & (one != NOTHING)
+    real = np.count_nonzero(one != NOTHING, axis=1)
+    return both.sum(axis=1) / np.maximum(1, real)
+
+
+def spread_of(items: NDArray[np.integer], train: Interactions) -> Spread:
+    """How these places, any shape, are spread; empty ones (NOTHING) do not count."""
+    placed = np.bincount(items[items != NOTHING].ravel(), minlength=train.n_items)
+    total, counts = max(1, int(placed.sum())), train.item_counts
+    takers = max(1, int(np.count_nonzero(train.histories.lengths)))
+    largest = np.sort(placed)[::-1].cumsum()
+    by_popularity = placed[np.argsort(-counts, kind="stable")].cumsum()
+    ends = [max(1, round(end * train.n_items)) for end in BANDS.values()]
+    return Spread(
+        places=int(placed.sum()),
+        popularity=float(placed @ counts / (total * takers)),
+        coverage=float(np.count_nonzero(placed) / train.n_items),
+        half=int(np.searchsorted(largest, total / 2)) + 1,
+        thin=float(placed[counts < THIN].sum() / total),
+        bands=tuple(float(part) for part in np.diff(by_popularity[np.array(ends) - 1], prepend=0) / total),
+    )

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+import torch
+
+from small import small_split
+from towpath.diagnostics.weights import binned, weigh_pairs
+from towpath.errors import ArtifactError, ConfigError
+from towpath.methods.recipe import Recipe
+from towpath.methods.run import fit
+from towpath.transport.weights import bounded_weight
+
+SPLIT = small_split()
+FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "patience": 9, "head": 20}
+
+
+def weighed(**settings):
+    recipe = Recipe("mf", "transport", FAST | settings)
+    fitted = fit(SPLIT, recipe)
+    return weigh_pairs(fitted.scorer, fitted.beside, SPLIT.train, recipe), fitted
+
+
+def test_weights_are_the_kept_function_of_the_margin():
+    recipe, (a, b, c) = Recipe("mf", "transport", FAST), (0.3, 0.8, -0.5)
+    fitted = fit(SPLIT, recipe)
+    pairs = weigh_pairs(fitted.scorer, {"w.line": torch.tensor([a, b, c])}, SPLIT.train, recipe)
+    margins = torch.from_numpy(pairs.margins)
+    expected = bounded_weight(a + b * margins + c * margins.clamp(min=0), 0.7, 1.5).numpy()
+    scope = pairs.scope
+    assert np.array_equal(scope, ~pairs.taken)  # unlabelled pairs only, by default
+    assert pairs.weights[scope] == pytest.approx(expected[scope] / expected[scope].mean(), abs=1e-5)
+    assert (pairs.weights[~scope] == 1).all()
+    assert pairs.weights[scope].std() > 0.01
+
+
+def test_pairs_are_drawn_as_training_draws_them():
+    pairs, _ = weighed()
+    taken = SPLIT.train.pair_keys()
+    assert pairs.taken.mean() == pytest.approx(1 / 4)  # one positive and three negatives
+    assert np.array_equal(np.isin(pairs.users * SPLIT.train.n_items + pairs.items, taken), pairs.taken)
+    assert 0 < pairs.shown.mean() < 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"players": "models", "scope": "all"},
+        {"players": "models", "w": "gmf", "domain": "sampled", "pool": 20},
+        {"pairs": "catalogue", "head_negatives": 0, "domain": "ranking"},
+    ],
+)
+def test_every_way_to_play_can_be_looked_at(settings):
+    pairs, _ = weighed(**settings)
+    assert pairs.weights[pairs.scope].mean() == pytest.approx(1)
+    assert np.isfinite(pairs.weights).all()
+    assert pairs.scope[pairs.taken].any() == (settings.get("scope") == "all")
+
+
+def test_the_same_run_gives_the_same_weights():
+    recipe = Recipe("mf", "transport", FAST)
+    fitted = fit(SPLIT, recipe)
+    one, again = (weigh_pairs(fitted.scorer, fitted.beside, SPLIT.train, recipe) for _ in range(2))
+    assert np.array_equal(one.weights, again.weights)
+    assert np.array_equal(one.items, again.items)
+
+
+def test_methods_without_w_and_players_of_another_form_are_refused():
+    fitted = fit(SPLIT, Recipe("mf", "plain", FAST))
+    with pytest.raises(ConfigError, match="'plain' has no w"):
+        weigh_pairs(fitted.scorer, {}, SPLIT.train, Recipe("mf", "plain", FAST))
+    with pytest.raises(ArtifactError, match="does not fit its settings"):
+        weigh_pairs(fitted.scorer, {"w.line": torch.zeros(5)}, SPLIT.train, Recipe("mf", "transport", FAST))
+
+
+def test_bins_hold_every_pair_once_and_keep_equal_ones_together():
+    x = np.array([1, 1, 1, 1, 2, 3, 4, 5])
+    bins = binned(x, np.arange(8.0), bins=4)
+    assert sum(one.pairs for one in bins) == 8
+    assert bins[0].x == 1
+    assert bins[0].pairs == 4
+    assert bins[0].mean == 1.5
+    assert [one.x for one in bins] == sorted(one.x for one in bins)
+    (only,) = binned(np.ones(5), np.arange(5.0))
+    assert (only.low, only.high) == pytest.approx((0.4, 3.6))
