@@ -20,7 +20,7 @@ def weighed(**settings):
 
 
 def test_weights_are_the_kept_function_of_the_margin():
-    recipe, (a, b, c) = Recipe("mf", "transport", FAST), (0.3, 0.8, -0.5)
+    recipe, (a, b, c) = Recipe("mf", "transport", FAST), (0.3, 20.0, -15.0)  # margins are small
     fitted = fit(SPLIT, recipe)
     pairs = weigh_pairs(fitted.scorer, {"w.line": torch.tensor([a, b, c])}, SPLIT.train, recipe)
     margins = torch.from_numpy(pairs.margins)
