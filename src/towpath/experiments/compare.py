@@ -57,7 +57,7 @@ Finished = dict[tuple[str, int], Done]
 
 def _finish(split: Split, cells: Sequence[Cell], judging: Judging, work: Work[Done]) -> Finished:
     """Every cell's result by label and seed: those that were kept first, then the others as they come."""
-    kept = None if work.folder is None else KeptCells(work.folder, split.fingerprint, judging)
+    kept = None if work.folder is None else KeptCells(work.folder / "fits", split.fingerprint, judging)
     finished: Finished = {}
     missing = []
     for cell in cells:

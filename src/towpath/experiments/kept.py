@@ -20,6 +20,7 @@ from towpath.evaluation.protocols import Protocol
 from towpath.evaluation.result import Evaluation
 from towpath.files import new_file
 from towpath.methods.recipe import Recipe
+from towpath.training.fit import Row
 
 # Grows when the form of the files, or what goes into their numbers, changes.
 _FORMAT = 1
@@ -44,6 +45,8 @@ class Done:
     epochs: int
     seconds: float  # spent in training epochs, validation not counted
     evaluations: tuple[Evaluation, ...]
+    history: tuple[Row, ...] = ()  # one row an epoch, where it was asked for
+    processor_seconds: float | None = None  # of all that was done for it, where it was measured
 
 
 Cell = tuple[str, Recipe]  # what a recipe is called, and the recipe with its seed
@@ -51,30 +54,36 @@ Cell = tuple[str, Recipe]  # what a recipe is called, and the recipe with its se
 
 @dataclass(frozen=True)
 class KeptCells:
-    """The folder of what came of fits on one split, all judged in one way."""
+    """The folder of what came of fits on one split, all judged in one way.
+
+    `code` says which code made the numbers; two versions of it do not share files.
+    """
 
     folder: Path
     fingerprint: str  # of the split
     judging: Judging
+    code: str = ""
 
     def find(self, cell: Cell) -> Done | None:
         """What came of this cell, if it was kept; the label is the cell's own."""
-        path = self._path(cell)
-        return _read(path, cell) if path.is_file() else None
+        path = self.path(cell)
+        return read_cell(path, cell[0]) if path.is_file() else None
 
     def keep(self, cell: Cell, done: Done) -> None:
         """Write what came of this cell."""
-        with new_file(self._path(cell)) as partial:
+        with new_file(self.path(cell)) as partial:
             write_table(_table(self._about(cell), done), partial)
 
     def _about(self, cell: Cell) -> dict[str, Any]:  # a JSON object
         """All that the numbers depend on."""
         judged = asdict(self.judging) | {"protocols": list(self.judging.protocols)}
-        return {"format": _FORMAT, "data": self.fingerprint, "recipe": cell[1].resolved(), "judging": judged}
+        about = {"format": _FORMAT, "data": self.fingerprint, "recipe": cell[1].resolved(), "judging": judged}
+        return {**about, "code": self.code} if self.code else about
 
-    def _path(self, cell: Cell) -> Path:
+    def path(self, cell: Cell) -> Path:
+        """Where what came of this cell is, or would be."""
         text = json.dumps(self._about(cell), sort_keys=True)
-        return self.folder / "fits" / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.parquet"
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.parquet"
 
 
 def _table(about: dict[str, Any], done: Done) -> pa.Table:  # any JSON
@@ -96,10 +105,12 @@ def _table(about: dict[str, Any], done: Done) -> pa.Table:  # any JSON
         for e in done.evaluations
     ]
     notes = {**about, "epochs": done.epochs, "seconds": done.seconds, "evaluations": heads}
+    notes |= {"history": done.history, "processor_seconds": done.processor_seconds}
     return pa.table(columns).replace_schema_metadata({_ABOUT: json.dumps(notes)})
 
 
-def _read(path: Path, cell: Cell) -> Done:
+def read_cell(path: Path, label: str) -> Done:
+    """What the file of a cell holds, under this label."""
     table = read_table(path)
     notes = json.loads(table.schema.metadata[_ABOUT])
     columns = {name: table.column(name).to_numpy() for name in table.column_names}
@@ -112,4 +123,12 @@ def _read(path: Path, cell: Cell) -> Done:
         )
         for n, head in enumerate(notes["evaluations"])
     )
-    return Done(cell[0], cell[1].seed, notes["epochs"], notes["seconds"], evaluations)
+    return Done(
+        label,
+        notes["recipe"]["seed"],
+        notes["epochs"],
+        notes["seconds"],
+        evaluations,
+        tuple(notes.get("history", ())),
+        notes.get("processor_seconds"),
+    )
