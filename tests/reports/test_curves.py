@@ -66,6 +66,12 @@ def test_values_far_apart_stand_in_equal_ratios_and_near_ones_in_equal_steps() -
 
 
 @needs_charts
+def test_values_are_written_out() -> None:
+    texts = texts_of(draw_curve(curve_over("steps_w", (1, 5, 10)), "hit", "Hit").svg)
+    assert {"1", "5", "10"} <= set(texts)
+    assert not any("e+" in text for text in texts)
+
+
 def test_names_are_values_too_and_one_seed_has_no_spread() -> None:
     drawn = draw_curve(curve_over("variant", ("weighted", "squared"), sd=None), "hit", "Hit")
     assert {"weighted", "squared"} <= set(texts_of(drawn.svg))

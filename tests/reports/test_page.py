@@ -65,6 +65,16 @@ def test_commands_stand_on_lines_of_their_own():
     assert "<pre>towpath fit a.csv\ntowpath &lt;x&gt;</pre>" in html
 
 
+def test_points_contents_and_small_figures():
+    section = Section("Careful", points=("Mind <this>.",), figures=(Figure("<svg></svg>", "c", small=True),))
+    html = to_html(Page("t", "l", (section,), contents=True))
+    assert "<li>Mind &lt;this&gt;.</li>" in html
+    assert '<figure class="small">' in html
+    assert '<a href="#part-1">Careful</a>' in html
+    assert '<section id="part-1">' in html
+    assert "<nav" not in to_html(Page("t", "l", (section,)))
+
+
 def test_page_is_written_whole_and_nothing_else_is_left(tmp_path):
     path = write_page(PAGE, tmp_path / "deep" / "index.html")
     assert path.read_text(encoding="utf-8") == to_html(PAGE)

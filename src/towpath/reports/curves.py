@@ -77,7 +77,7 @@ def _across(points: Sequence[Point], setting: str) -> Any:  # altair has no type
         return alt.X("x:O", title=setting, sort=order, axis=alt.Axis(labelAngle=0, grid=False))
     steep = min(numbers) > 0 and max(numbers) >= _LOGARITHMIC_FROM * min(numbers)
     scale = alt.Scale(type="log" if steep else "linear", nice=False, zero=False, padding=12)
-    marks = alt.Axis(values=numbers, format="~g", grid=False, labelOverlap=True)
+    marks = alt.Axis(values=numbers, format=",~r", grid=False, labelOverlap=True)
     return alt.X("x:Q", title=setting, scale=scale, axis=marks)
 
 

@@ -26,10 +26,14 @@ class Dot:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with its caption; no chart without the extra `report`, and then the page says how to get it."""
+    """A chart with its caption; no chart without the extra `report`, and then the page says how to get it.
+
+    Of small ones that follow each other two stand side by side where there is room.
+    """
 
     svg: str | None
     caption: str
+    small: bool = False
 
 
 def charts_available() -> bool:
@@ -87,5 +91,5 @@ def to_svg(chart: Any) -> str:  # altair has no types
     styled = chart.configure(background="transparent", font=FONT).configure_view(stroke=None).configure_axis(
         labelColor=INK, titleColor=INK, gridColor=QUIET, gridOpacity=0.25, tickColor=QUIET, domainColor=QUIET,
         labelFontSize=13, titleFontSize=13, titleFontWeight="normal", titlePadding=10,
-    )  # fmt: skip
+    ).configure_legend(labelColor=INK, titleColor=INK, labelFontSize=13, symbolSize=85)  # fmt: skip
     return str(vl_convert.vegalite_to_svg(styled.to_dict()))

@@ -6,35 +6,82 @@ from typing import Any
 
 from towpath.reports.figures import ACCENT, INK, PADDING, QUIET, Figure, charts_available, to_svg
 
-_WIDTH, _HEIGHT = 430, 230
-_LABEL = 0.075  # height of a name as a share of the highest value
+_LABEL = 17.0  # height of a name in pixels
 _STYLES = ((ACCENT, [1, 0]), (INK, [1, 0]), (QUIET, [1, 0]), (QUIET, [2, 3]), (INK, [6, 4]), (ACCENT, [6, 4]))
+# More points than this are drawn as a line alone, and not each gets a mark on the axis.
+_DOTS = 10
+
+Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Axes:
-    """What the two directions mean; `whole` puts marks at whole numbers only."""
+    """What the two directions mean, and how they are drawn.
+
+    `whole` puts marks at whole numbers only; `zero` starts the upward axis at zero; `mark` is the name and
+    the place of a dashed upright line; a `small` figure leaves room for another beside it.
+    """
 
     x: str
     y: str
     whole: bool = True
+    zero: bool = True
+    mark: tuple[str, float] | None = None
+    small: bool = False
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of what lies between the axes."""
+        return (210, 150) if self.small else (430, 230)
+
+    @property
+    def room(self) -> int:
+        """Space to the right of names: the reader's font may be wider than the one they were measured in."""
+        return 24 if self.small else 60
 
 
-def draw_lines(lines: Mapping[str, Sequence[tuple[float, float]]], axes: Axes, caption: str) -> Figure:
-    """One line for each name through its points (x, y), from zero up."""
+def draw_lines(lines: Mapping[str, Points], axes: Axes, caption: str) -> Figure:
+    """One line for each name through its points (x, y)."""
     if not charts_available():
-        return Figure(None, caption)
+        return Figure(None, caption, axes.small)
     import altair as alt
 
-    top = max(y for points in lines.values() for _, y in points)
-    heights = spread([points[-1][1] for points in lines.values()], _LABEL * top)
-    layers = [
-        layer
-        for place, (name, points) in enumerate(lines.items())
-        for layer in _line(place, points, axes, (name, points[-1][0], heights[place]))
-    ]
-    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, padding={**PADDING, "right": 90})
-    return Figure(to_svg(chart), caption)
+    low, high = ends_of([y for points in lines.values() for _, y in points], zero=axes.zero)
+    gap = _LABEL / axes.size[1] * (high - low)
+    heights = above(spread([points[-1][1] for points in lines.values()], gap), low + gap / 4)
+    scales = _scales(lines, axes, (low, high))
+    layers = [*_mark_layers(axes, scales)]
+    for place, (name, points) in enumerate(lines.items()):
+        layers += _line(place, points, scales, (name, points[-1][0], heights[place]))
+    width, height = axes.size
+    padding = {**PADDING, "right": axes.room}
+    chart = alt.layer(*layers).properties(width=width, height=height, padding=padding)
+    return Figure(to_svg(chart), caption, axes.small)
+
+
+def ends_of(values: Sequence[float], *, zero: bool) -> tuple[float, float]:
+    """Where an axis begins and ends that holds all values with a little air.
+
+    >>> ends_of([1.0, 3.0], zero=True), ends_of([2.0, 2.0], zero=False)
+    ((0.0, 3.18), (1.88, 2.12))
+    """
+    low, high = (min(0.0, *values), max(0.0, *values)) if zero else (min(values), max(values))
+    air = 0.06 * (high - low or abs(high) or 1.0)
+    return low - air * (low < 0 or not zero), high + air
+
+
+def whole_marks(places: Sequence[float], most: int = 7) -> list[int]:
+    """The places themselves if there are few of them, else whole numbers in steps of 1, 2 or 5.
+
+    >>> whole_marks([1, 2, 3]), whole_marks(range(1, 43))
+    ([1, 2, 3], [10, 20, 30, 40])
+    """
+    distinct = sorted({round(place) for place in places})
+    if len(distinct) <= most:
+        return distinct
+    steps = (digit * 10**power for power in range(9) for digit in (1, 2, 5))
+    step = next(step for step in steps if (distinct[-1] - distinct[0]) / step < most)
+    return [at for at in range(distinct[0], distinct[-1] + 1) if at % step == 0]
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
@@ -54,20 +101,50 @@ def spread(heights: Sequence[float], gap: float) -> list[float]:
     return [moved[order.index(place)] for place in range(len(heights))]
 
 
+def above(heights: Sequence[float], floor: float) -> list[float]:
+    """The same heights, all moved up together if one would lie below the floor."""
+    short = max(0.0, floor - min(heights))
+    return [height + short for height in heights]
+
+
+def _scales(lines: Mapping[str, Points], axes: Axes, ends: tuple[float, float]) -> tuple[Any, Any]:
+    """The two axes of all layers; altair has no types."""
+    import altair as alt
+
+    places = [x for points in lines.values() for x, _ in points]
+    marks = {"values": whole_marks(places), "format": "d"} if axes.whole else {"tickCount": 6}
+    x = alt.X(
+        "x:Q", title=axes.x, scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(grid=False, **marks)
+    )
+    scale = alt.Scale(domain=list(ends), nice=False, zero=False)
+    return x, alt.Y("y:Q", title=axes.y, scale=scale, axis=alt.Axis(tickCount=5))
+
+
 def _line(
-    place: int, points: Sequence[tuple[float, float]], axes: Axes, label: tuple[str, float, float]
+    place: int, points: Points, scales: tuple[Any, Any], label: tuple[str, float, float]
 ) -> list[Any]:  # altair has no types
     import altair as alt
 
     colour, dash = _STYLES[place % len(_STYLES)]
-    ticks = {"values": sorted({x for x, _ in points}), "format": "d"} if axes.whole else {"tickCount": 6}
-    x = alt.X(
-        "x:Q", title=axes.x, scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(grid=False, **ticks)
-    )
-    y = alt.Y("y:Q", title=axes.y, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
+    x, y = scales
+    dots = len(points) <= _DOTS and {"color": colour}
     base = alt.Chart(alt.InlineData(values=[{"x": x, "y": y} for x, y in points])).encode(x=x, y=y)
     name = alt.Chart(alt.InlineData(values=[dict(zip(("name", "x", "y"), label, strict=True))]))
     return [
-        base.mark_line(color=colour, strokeDash=dash, strokeWidth=2, point=axes.whole and {"color": colour}),
+        base.mark_line(color=colour, strokeDash=dash, strokeWidth=2, point=dots),
         name.mark_text(align="left", dx=8, color=INK, fontSize=12).encode(x=x, y=y, text="name:N"),
+    ]
+
+
+def _mark_layers(axes: Axes, scales: tuple[Any, Any]) -> list[Any]:  # altair has no types
+    import altair as alt
+
+    if axes.mark is None:
+        return []
+    name, place = axes.mark
+    base = alt.Chart(alt.InlineData(values=[{"x": place, "mark": name}])).encode(x=scales[0])
+    text = base.mark_text(baseline="bottom", dy=-4, color=INK, fontSize=12)
+    return [
+        base.mark_rule(strokeDash=[4, 3], color=QUIET),
+        text.encode(y=alt.value(0), text="mark:N"),
     ]

@@ -20,16 +20,18 @@ class Section:
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     commands: tuple[str, ...] = ()  # lines to copy
+    points: tuple[str, ...] = ()  # sentences that each stand for themselves
 
 
 @dataclass(frozen=True)
 class Page:
-    """A title, one paragraph that says what came out, and the sections."""
+    """A title, one paragraph that says what came out, and the sections; `contents` lists them at the top."""
 
     title: str
     lead: str
     sections: tuple[Section, ...]
     footer: str = ""
+    contents: bool = False
 
 
 def to_html(page: Page) -> str:

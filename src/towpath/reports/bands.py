@@ -1,0 +1,80 @@
+"""How something depends on a number: means along it, and the range in which most values lie."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from towpath.reports.figures import ACCENT, INK, PADDING, QUIET, Figure, charts_available, to_svg
+from towpath.reports.lines import Axes, ends_of
+
+
+@dataclass(frozen=True)
+class BandPoint:
+    """A mean at one place, and the range around it."""
+
+    x: float
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class BandStyle:
+    """Name and value of a level dashed line; whether the axis across goes in equal ratios."""
+
+    level: tuple[str, float] | None = None
+    ratios: bool = False
+
+
+_PLAIN = BandStyle()
+
+
+def draw_band(points: Sequence[BandPoint], axes: Axes, caption: str, style: BandStyle = _PLAIN) -> Figure:
+    """The means as a line with dots, the ranges as a band around it."""
+    if not charts_available():
+        return Figure(None, caption, axes.small)
+    import altair as alt
+
+    ends = [end for p in points for end in (p.low, p.mean, p.high)]
+    ends += [style.level[1]] if style.level else []
+    y = alt.Scale(domain=list(ends_of(ends, zero=axes.zero)), nice=False, zero=False)
+    layers = [*_level_layers(style, y, axes), *_band_layers(points, axes, y, ratios=style.ratios)]
+    width, height = axes.size
+    padding = {**PADDING, "right": axes.room} if style.level else PADDING
+    return Figure(
+        to_svg(alt.layer(*layers).properties(width=width, height=height, padding=padding)),
+        caption,
+        axes.small,
+    )
+
+
+def _band_layers(points: Sequence[BandPoint], axes: Axes, scale: Any, *, ratios: bool) -> list[Any]:
+    """Band, line and dots; altair has no types."""
+    import altair as alt
+
+    across = alt.Scale(type="log" if ratios else "linear", nice=False, zero=False)
+    marks = alt.Axis(grid=False, tickCount=5, labelOverlap=True, **({"format": "~s"} if ratios else {}))
+    x = alt.X("x:Q", title=axes.x, scale=across, axis=marks)
+    y = alt.Y("mean:Q", title=axes.y, scale=scale, axis=alt.Axis(tickCount=5))
+    base = alt.Chart(alt.InlineData(values=[vars(point) for point in points])).encode(x=x)
+    return [
+        base.mark_area(opacity=0.18, color=ACCENT).encode(
+            y=alt.Y("low:Q", scale=scale, title=axes.y), y2="high:Q"
+        ),
+        base.mark_line(color=ACCENT, strokeWidth=2).encode(y=y),
+        base.mark_point(color=ACCENT, filled=True, size=28, opacity=1).encode(y=y),
+    ]
+
+
+def _level_layers(style: BandStyle, scale: Any, axes: Axes) -> list[Any]:  # altair has no types
+    import altair as alt
+
+    if style.level is None:
+        return []
+    rows = alt.InlineData(values=[{"name": style.level[0], "mean": style.level[1]}])
+    base = alt.Chart(rows).encode(y=alt.Y("mean:Q", scale=scale, title=axes.y))
+    name = base.mark_text(align="left", dx=8, color=INK, fontSize=12)
+    return [
+        base.mark_rule(strokeDash=[4, 3], color=QUIET),
+        name.encode(x=alt.value(axes.size[0]), text="name:N"),
+    ]
