@@ -15,7 +15,7 @@ def test_a_band_has_its_axes_and_the_name_of_its_level():
     assert figure.small
     assert figure.caption == "Weights."
     assert all(word in figure.svg for word in ("training events", "weight", "average"))
-    assert ">1k<" in figure.svg  # in equal ratios every power of ten has its mark
+    assert ">1,000<" in figure.svg  # in equal ratios every power of ten has its mark
 
 
 @needs_charts

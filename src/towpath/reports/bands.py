@@ -53,7 +53,7 @@ def _band_layers(points: Sequence[BandPoint], axes: Axes, scale: Any, *, ratios:
     import altair as alt
 
     across = alt.Scale(type="log" if ratios else "linear", nice=False, zero=False)
-    marks = alt.Axis(grid=False, tickCount=5, labelOverlap=True, **({"format": "~s"} if ratios else {}))
+    marks = alt.Axis(grid=False, tickCount=5, format=",~r", labelOverlap=True)
     x = alt.X("x:Q", title=axes.x, scale=across, axis=marks)
     y = alt.Y("mean:Q", title=axes.y, scale=scale, axis=alt.Axis(tickCount=5))
     base = alt.Chart(alt.InlineData(values=[vars(point) for point in points])).encode(x=x)

@@ -66,7 +66,7 @@ def ends_of(values: Sequence[float], *, zero: bool) -> tuple[float, float]:
     ((0.0, 3.18), (1.88, 2.12))
     """
     low, high = (min(0.0, *values), max(0.0, *values)) if zero else (min(values), max(values))
-    air = 0.06 * (high - low or abs(high) or 1.0)
+    air = max(0.06 * (high - low or abs(high) or 1.0), 1e-9)
     return low - air * (low < 0 or not zero), high + air
 
 
