@@ -21,7 +21,9 @@ from towpath.cli.evaluate import evaluate
 from towpath.cli.fit import fit
 from towpath.cli.groups import spread
 from towpath.cli.output import Interrupted
+from towpath.cli.paper import paper_app
 from towpath.cli.recommend import recommend, similar
+from towpath.cli.report import report
 from towpath.cli.simulate import simulate_app
 from towpath.cli.tune import tune
 from towpath.errors import TowpathError
@@ -39,7 +41,8 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(simulate_app, name="simulate")
-for verb in (demo, fit, evaluate, compare, curve, tune, recommend, similar):
+app.add_typer(paper_app, name="paper")
+for verb in (demo, fit, evaluate, compare, curve, tune, report, recommend, similar):
     app.command()(spread(verb))
 
 

@@ -1,0 +1,192 @@
+"""towpath paper: the tables and figures of the paper, one command each."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from towpath.cli.groups import spread
+from towpath.cli.options import Jobs, parse_settings, seeds_in
+from towpath.cli.output import Interrupted, Listing, Output
+from towpath.cli.prepare import use_threads
+
+if TYPE_CHECKING:
+    from towpath.experiments.paper.cells import Told
+    from towpath.experiments.paper.experiment import Experiment
+    from towpath.experiments.paper.run import Asked
+
+Names = Annotated[
+    list[str], typer.Argument(metavar="NAME...", help="Tables and figures (towpath paper list), or all.")
+]
+PaperFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of towpath paper run --out.")]
+
+
+@dataclass(frozen=True)
+class PaperOptions:
+    """What is run, how often, on what, and where it is kept."""
+
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder for cells and pages; if it is there, it goes on.")
+    ]
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two seeds, short fits, small data: to see that all works.")
+    ] = False
+    seeds: Annotated[
+        str | None, typer.Option(help="How many (3) or which (100,101); else what the experiment wants.")
+    ] = None
+    jobs: Jobs = 1
+    data_dir: Annotated[
+        Path | None, typer.Option(envvar="TOWPATH_DATA", help="Where local copies of named sets lie.")
+    ] = None
+    data: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this data set; repeat for more.")
+    ] = None
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--column", "--columns", metavar="NAME", help="Only this method; repeat for more."),
+    ] = None
+    tuned: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Use what towpath tune chose: a folder of its folders."),
+    ] = None
+    set: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting of every model that is trained."),
+    ] = None
+    code: Annotated[
+        str,
+        typer.Option(help="A name for the code, under which cells are kept; else a digest of the source."),
+    ] = ""
+
+
+def list_experiments(output: Output) -> None:
+    """List the tables and figures, and what each of them fits."""
+    from towpath.experiments.paper.catalogue import EXPERIMENTS
+    from towpath.models.registry import depends_on_seed
+
+    rows = []
+    for one in EXPERIMENTS.values():
+        counted = [
+            one.seeds if depends_on_seed(recipe.model) else 1
+            for arena in one.arenas
+            for recipe in one.columns_on(arena).values()
+        ]
+        rows.append((one.name, sum(counted), one.seeds, one.title))
+    columns = ("name", "fits", "seeds", "title")
+    result = {
+        "experiments": [
+            {
+                **dict(zip(columns, row, strict=True)),
+                "data": list(one.arenas),
+                "columns": list(one.methods),
+                "sweeps": [sweep.name for sweep in one.sweeps],
+            }
+            for row, one in zip(rows, EXPERIMENTS.values(), strict=True)
+        ]
+    }
+    output.show(result, Listing("The paper's tables and figures", columns, rows))
+
+
+def run(names: Names, options: PaperOptions, output: Output) -> None:
+    """Run tables and figures: fit what is missing, then write page, Markdown, CSV and LaTeX.
+
+    Finished fits are never repeated, whichever table they were made for, and several processes may share one
+    folder.
+    """
+    use_threads(1)
+    from towpath.experiments.paper.run import fit_all, plan
+    from towpath.files import refuse_unwritable
+
+    experiments = _chosen(names, options)
+    asked = _asked(names, options)
+    refuse_unwritable(options.out / "cells")
+    plans = []
+    with output.progress("Opening", None) as step:
+        for one in experiments:
+            plans.append(plan(one, asked, step))
+            plans[-1].keep(options.out)
+    pieces = [piece for one in plans for piece in one.pieces]
+    try:
+        with output.progress("Fitting", len({piece.path for piece in pieces})) as step:
+            fit_all(pieces, options.jobs, lambda told: step(_line(told)))
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"Stopped; go on with the same command ({options.out} keeps what is finished)."
+        ) from None
+    _render([options.out / one.record.experiment for one in plans], output)
+
+
+def render(folder: PaperFolder, output: Output) -> None:
+    """Write the pages of all that was run in a folder again, as far as it is finished; nothing is fitted."""
+    from towpath.experiments.paper.record import runs_in
+
+    _render(runs_in(folder), output)
+
+
+def _chosen(names: list[str], options: PaperOptions) -> "list[Experiment]":
+    from towpath.experiments.paper.catalogue import ALL, EXPERIMENTS, experiment_named
+    from towpath.experiments.paper.experiment import limited, quickened
+
+    wanted = list(EXPERIMENTS) if names == [ALL] else list(dict.fromkeys(names))
+    found = []
+    for name in wanted:
+        one = experiment_named(name)
+        one = quickened(one) if options.quick else one
+        found.append(limited(one, options.data or (), options.columns or ()))
+    return found
+
+
+def _asked(names: list[str], options: PaperOptions) -> "Asked":
+    from towpath.experiments.paper.run import Asked
+
+    return Asked(
+        out=options.out,
+        seeds=tuple(seeds_in(options.seeds)) if options.seeds else (),
+        jobs=options.jobs,
+        data_dir=options.data_dir,
+        tuned=options.tuned,
+        settings=parse_settings(options.set),
+        code=options.code,
+        quick=options.quick,
+        command=_command(names, options),
+    )
+
+
+def _command(names: list[str], options: PaperOptions) -> str:
+    """The command that makes it again; places are the reader's own."""
+    words = ["towpath", "paper", "run", *names, *(["--quick"] if options.quick else [])]
+    words += ["--seeds", options.seeds] if options.seeds else []
+    for option, values in (("--data", options.data), ("--column", options.columns), ("--set", options.set)):
+        words += [word for value in values or () for word in (option, value)]
+    words += ["--tuned", "TUNED"] if options.tuned else []
+    words += ["--jobs", str(options.jobs), "--data-dir", "DATA", "--out", "DIR"]
+    return shlex.join(words)
+
+
+def _line(told: "Told") -> str:
+    piece = told.piece
+    what = {"found": "found", "made": "fitted", "failed": f"broke down: {told.why}"}[told.state]
+    return f"{piece.place.name}, {piece.column}, seed {piece.recipe.seed}: {what}"
+
+
+def _render(folders: list[Path], output: Output) -> None:
+    from towpath.reports.paper_page import read_results, to_json, write_results
+
+    shown: list[dict[str, Any]] = []
+    rows = []
+    for folder in folders:
+        with output.working(f"Writing {folder.name}"):
+            results = read_results(folder)
+            page, *_ = write_results(results, folder)
+        shown.append(to_json(results) | {"page": str(page)})
+        rows += [(v.outcome, v.arena, v.claim) for v in results.verdicts]
+        output.say(f"The page is {page}")
+    output.show({"experiments": shown}, Listing("What was claimed", ("outcome", "data", "claim"), rows))
+
+
+paper_app = typer.Typer(help="The paper's tables and figures, one command each.")
+paper_app.command("list")(spread(list_experiments))
+paper_app.command("run")(spread(run))
+paper_app.command("render")(spread(render))

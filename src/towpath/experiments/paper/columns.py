@@ -1,0 +1,48 @@
+"""The methods under the names that the paper gives them."""
+
+from typing import Any
+
+from towpath.methods.recipe import Recipe
+
+# f, w and g are the named models of users and items, as in the paper, with the bounds of w that hold such a
+# game together; all pairs are weighed, and a pair is shown if it beats a pool of unseen items.
+PAIRS: dict[str, Any] = {
+    "players": "models", "scope": "all", "domain": "sampled", "floor": 0.5, "ceiling": 2.0, "penalty": 0.5,
+}  # fmt: skip
+# The paper's length of vectors and loss; a step learns from its item and three negatives.
+SEQUENCE: dict[str, Any] = {"embedding_dim": 32, "history_length": 50, "pairs": "sampled", "loss": "logistic"}
+
+POP = {"Pop": Recipe("popularity")}
+DEBIASED = {
+    "IPW-MF": Recipe("mf", "ipw"),
+    "ExpoMF": Recipe("mf", "expomf"),
+    "AC-MF": Recipe("mf", "adversarial"),
+}
+MCF = {"MCF": Recipe("mf")}
+DT_MCF = {"DT-MCF": Recipe("mf", "transport")}
+# Not in the paper: plain training that draws its negatives as transport does, to tell the two apart.
+MCF_PROPOSALS = {"MCF, same proposals": Recipe("mf", "plain", {"head_negatives": 1})}
+NCF = {"NCF": Recipe("ncf"), "DT-NCF": Recipe("ncf", "transport")}
+ATTENTION = {
+    "Attn": Recipe("attention", "plain", SEQUENCE),
+    "DT-Attn": Recipe("attention", "transport", SEQUENCE),
+}
+MAIN = {**POP, **DEBIASED, **MCF, **MCF_PROPOSALS, **DT_MCF, **NCF, **ATTENTION}
+# DT-(f/w/g), M for MCF and N for NCF.
+MIXES = {
+    "DT-(M/N/N)": Recipe("mf", "transport", PAIRS | {"w": "ncf", "g": "ncf"}),
+    "DT-(M/M/N)": Recipe("mf", "transport", PAIRS | {"w": "mf", "g": "ncf"}),
+    "DT-(N/M/M)": Recipe("ncf", "transport", PAIRS | {"w": "mf", "g": "mf"}),
+}
+MORE_DEBIASED = {"DR-MF": Recipe("mf", "doubly-robust"), "CE-MF": Recipe("mf", "causal-embedding")}
+TRUE_IPW = {"IPW-MF, true propensities": Recipe("mf", "ipw", {"propensity": "given"})}
+# Players that look at users and items, as in the paper, and the same model for all three.
+OF_PAIRS = {
+    "DT-MCF of pairs": Recipe("mf", "transport", PAIRS),
+    "DT-NCF of pairs": Recipe("ncf", "transport", PAIRS),
+}
+WIDE_DEEP = {
+    "D&W": Recipe("wide_deep"),
+    "IPW-D&W": Recipe("wide_deep", "ipw"),
+    "DT-D&W": Recipe("wide_deep", "transport"),
+}

@@ -1,0 +1,120 @@
+"""What a cell keeps of the learned weights, and the few numbers in which the paper talks about them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import stats
+
+from towpath.data.parquet import read_table, write_table
+from towpath.diagnostics.weights import weigh_pairs
+from towpath.experiments.paper.arenas import Arena
+from towpath.files import new_file
+from towpath.methods.recipe import Recipe
+from towpath.training.fit import Fit
+
+# Enough for means in bins, few enough to keep for every fit.
+MOST_KEPT = 12_000
+
+
+@dataclass(frozen=True)
+class KeptPairs:
+    """Training pairs with the weight that w gives them (mean one over its scope); all columns (n,)."""
+
+    taken: NDArray[np.bool_]  # the label
+    scope: NDArray[np.bool_]  # whether w reweighs the pair; where not, its weight is one
+    shown: NDArray[np.bool_]  # whether f would show it
+    scores: NDArray[np.float32]
+    weights: NDArray[np.float32]
+    exposure: NDArray[np.float32] | None = None  # true chance of having been shown, where it is known
+
+    def where(self, keep: NDArray[np.bool_]) -> "KeptPairs":
+        """The pairs where `keep` is true."""
+        there = (f.name for f in fields(self) if getattr(self, f.name) is not None)
+        return KeptPairs(**{name: getattr(self, name)[keep] for name in there})
+
+
+def pairs_of(fitted: Fit, arena: Arena, recipe: Recipe) -> KeptPairs | None:
+    """An even sample of training pairs with their weights; None unless the method learns weights."""
+    if recipe.method != "transport":
+        return None
+    found = weigh_pairs(fitted.scorer, fitted.beside, arena.split.train, recipe)
+    found = found.where(np.arange(len(found)) % max(1, -(-len(found) // MOST_KEPT)) == 0)
+    chance = None if arena.exposure is None else arena.exposure[found.users, found.items]
+    scores, weights = (column.astype(np.float32) for column in (found.scores, found.weights))
+    return KeptPairs(found.taken, found.scope, found.shown, scores, weights, chance)
+
+
+def keep_pairs(pairs: KeptPairs, path: Path) -> None:
+    """Write the pairs."""
+    columns = {f.name: getattr(pairs, f.name) for f in fields(pairs)}
+    with new_file(path) as partial:
+        write_table(pa.table({name: c for name, c in columns.items() if c is not None}), partial)
+
+
+def read_pairs(path: Path) -> KeptPairs:
+    """The pairs in this file."""
+    table = read_table(path)
+    columns = {n: table.column(n).to_numpy(zero_copy_only=False).copy() for n in table.column_names}
+    return KeptPairs(**columns)
+
+
+# -- what the paper says of weights, each as a number that is positive if it is so --------------------------
+
+
+def more_on_positives(pairs: KeptPairs) -> float:
+    """Mean weight of what was taken minus that of what was not."""
+    return _mean(pairs.weights[pairs.taken]) - _mean(pairs.weights[~pairs.taken])
+
+
+def more_on_shown(pairs: KeptPairs) -> float:
+    """Mean weight of what f would show minus that of the rest, among pairs that w reweighs."""
+    inside = pairs.where(pairs.scope)
+    return _mean(inside.weights[inside.shown]) - _mean(inside.weights[~inside.shown])
+
+
+def rising_with_score(pairs: KeptPairs) -> float:
+    """Rank correlation of weight and score among what f would show."""
+    return _correlation(pairs, pairs.scope & pairs.shown, pairs.scores)
+
+
+def flat_elsewhere(pairs: KeptPairs) -> float:
+    """The rank correlation of weight and score among what would be shown minus that among the rest."""
+    return rising_with_score(pairs) - _correlation(pairs, pairs.scope & ~pairs.shown, pairs.scores)
+
+
+def rising_with_exposure(pairs: KeptPairs) -> float:
+    """Rank correlation of weight and true exposure among negatives."""
+    assert pairs.exposure is not None, "asked of simulated worlds only"
+    return _correlation(pairs, pairs.scope & ~pairs.taken, pairs.exposure)
+
+
+def even_on_positives(pairs: KeptPairs) -> float:
+    """That correlation among negatives minus the one among positives."""
+    assert pairs.exposure is not None, "asked of simulated worlds only"
+    return rising_with_exposure(pairs) - _correlation(pairs, pairs.scope & pairs.taken, pairs.exposure)
+
+
+STATISTICS: dict[str, Callable[[KeptPairs], float]] = {
+    "more on positives": more_on_positives,
+    "more on shown": more_on_shown,
+    "rising with score": rising_with_score,
+    "flat elsewhere": flat_elsewhere,
+    "rising with exposure": rising_with_exposure,
+    "even on positives": even_on_positives,
+}
+
+
+def _mean(values: NDArray[np.float32]) -> float:
+    return float(values.mean(dtype=np.float64)) if len(values) else float("nan")
+
+
+def _correlation(pairs: KeptPairs, where: NDArray[np.bool_], x: NDArray[np.float32]) -> float:
+    """Spearman's rank correlation of weight and x over these pairs; 0 where either does not vary."""
+    weights, x = pairs.weights[where], x[where]
+    if len(weights) < 3 or not np.ptp(weights) or not np.ptp(x):
+        return 0.0
+    return float(stats.spearmanr(weights, x).statistic)

@@ -1,0 +1,112 @@
+"""The tables of an experiment of the paper: our numbers, the paper's beside them, and paired differences."""
+
+from collections.abc import Sequence
+
+from towpath.experiments.paper.experiment import Experiment
+from towpath.experiments.paper.published import PUBLISHED_LIFTS, printed, printed_difference
+from towpath.experiments.paper.results import Found, Measure
+from towpath.reports.tables import Cell, Interval, Mean, Table
+
+NOTHING = "—"
+
+
+def main_table(found: Found, columns: Sequence[str]) -> Table:
+    """The measures that the paper prints, ours and the paper's side by side."""
+    measures = found.facts.measures(found.k)
+    shown = {measure: _marked(found, columns, measure) for measure in measures}
+    heads = ("method", *(text for m in measures for text in (m.heading, f"{m.name} in the paper")))
+    rows = tuple(
+        (c, *(cell for m in measures for cell in (shown[m][c], _printed(found, c, m)))) for c in columns
+    )
+    scale = "times 100" if found.facts.best is None else "Hit and NDCG times 100, Rel as it is"
+    best = "" if found.facts.best is None else f" The best possible Rel@{found.k} is {found.facts.best:.2f}."
+    caption = (
+        f"{found.facts.title}: mean ± standard deviation over {_seeds(found)}, {scale}; in brackets the "
+        f"protocol. The best is bold, the second best underlined.{best}"
+    )
+    return Table(heads, rows, caption, decimals=2)
+
+
+def further_table(found: Found, columns: Sequence[str]) -> Table:
+    """The measures that hide what a user has seen, and what a fit cost."""
+    measures = found.facts.further(found.k)
+    shown = {measure: _marked(found, columns, measure) for measure in measures}
+    heads = ("method", *(m.heading for m in measures), "epochs", "CPU seconds")
+    rows = tuple(
+        (c, *(shown[m][c] for m in measures), round(found.epochs(c)), round(found.processor_seconds(c)))
+        for c in columns
+    )
+    caption = (
+        f"{found.facts.title}, other protocols, times 100: `full` ranks the whole catalogue without what the "
+        "user has seen, `sampled` a hundred unseen items. Epochs and CPU seconds are those of one fit, with "
+        "all its judging."
+    )
+    return Table(heads, rows, caption, decimals=2)
+
+
+def difference_table(found: Found, pairs: Sequence[tuple[str, str]]) -> Table | None:
+    """Each pair's difference under every measure with its interval, and the paper's where it prints both."""
+    there = [pair for pair in pairs if found.common_seeds(pair)]
+    if not there:
+        return None
+    printed_ones, others = found.facts.measures(found.k), found.facts.further(found.k)
+    rows = []
+    for pair in there:
+        mine: list[Cell] = [" − ".join(pair)]
+        for measure in printed_ones:
+            gap = printed_difference(found.facts.published_as, pair, measure.printed)
+            mine += [_gap(found, pair, measure), NOTHING if gap is None else f"{gap:+.2f}"]
+        rows.append((*mine, *(_gap(found, pair, measure) for measure in others)))
+    heads = ("difference", *(t for m in printed_ones for t in (m.heading, f"{m.name} in the paper")))
+    caption = (
+        f"{found.facts.title}: differences, paired by user and seed, with 95 % intervals from a bootstrap "
+        "over users and seeds; beside them the difference of the paper's means."
+    )
+    return Table((*heads, *(m.heading for m in others)), tuple(rows), caption, decimals=2)
+
+
+def lift_table(found: Found, experiment: Experiment) -> Table | None:
+    """Relative lifts over the control in per cent, as the paper prints them for its A/B/C test."""
+    control = next(iter(experiment.methods))
+    others = [column for column in found.columns if column in PUBLISHED_LIFTS]
+    if control not in found.columns or not others:
+        return None
+    measures = [Measure(f"{n}@{found.k}", "full", m) for n, m in (("Recall", "recall"), ("NDCG", "ndcg"))]
+    rows = []
+    for column in others:
+        cells: list[Cell] = [column]
+        for measure in measures:
+            base, gap = found.mean(control, measure)[0], found.difference(column, control, measure)
+            cells.append(Interval(*(100 * part / base for part in (gap.mean, gap.low, gap.high))))
+            cells.append(f"{PUBLISHED_LIFTS[column][measure.metric]:+.2f}")
+        rows.append(tuple(cells))
+    heads = ("method", *(t for m in measures for t in (f"{m.heading}, %", f"{m.name} in the paper, %")))
+    caption = f"{found.facts.title}: relative lift over {control} in per cent, with 95 % intervals."
+    return Table(heads, tuple(rows), caption, decimals=2)
+
+
+def _marked(found: Found, columns: Sequence[str], measure: Measure) -> dict[str, Cell]:
+    """Mean and spread of each column, the best and the second best marked."""
+    means = {column: found.mean(column, measure) for column in columns}
+    order = sorted(columns, key=lambda column: -means[column][0])
+    places = {column: place for place, column in enumerate(order[:2], start=1)} if len(order) > 2 else {}
+    return {column: Mean(*means[column], places.get(column, 0)) for column in columns}
+
+
+def _printed(found: Found, column: str, measure: Measure) -> Cell:
+    number = printed(found.facts.published_as, column, measure.printed) if found.k == 10 else None
+    return NOTHING if number is None else Mean(*number)
+
+
+def _gap(found: Found, pair: tuple[str, str], measure: Measure) -> Interval:
+    gap = found.difference(*pair, measure)
+    return Interval(gap.mean, gap.low, gap.high)
+
+
+def _seeds(found: Found) -> str:
+    counts = {len(found.seeds_of(column)) for column in found.columns if column not in found.once}
+    if not counts:
+        return "no seed that matters"
+    few, many = min(counts), max(counts)
+    text = "one seed" if many == 1 else f"{many} seeds"
+    return text if few == many else f"{few} to {many} seeds (not all are finished)"
