@@ -1,13 +1,15 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from towpath.kernels import pair_search
 from towpath.kernels.pair_search import PairSearch
 
 USERS, ITEMS = 7, 11
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.sets(st.tuples(st.integers(0, USERS - 1), st.integers(0, ITEMS - 1))))
 def test_every_pair_is_found_exactly_if_it_is_known(known: set[tuple[int, int]]) -> None:
     keys = np.array(sorted(u * ITEMS + i for u, i in known), dtype=np.int64)
@@ -18,11 +20,49 @@ def test_every_pair_is_found_exactly_if_it_is_known(known: set[tuple[int, int]])
     assert search.contains_plainly(users, items).tolist() == expected
 
 
-def test_compiled_and_plain_answers_agree_on_many_pairs() -> None:
-    pytest.importorskip("numba", reason="the compiled kernels need the extra `fast`")
+# Sparse pairs are found by a filter and a search, dense ones by a bit each.
+@pytest.fixture(params=[200_000, 2_000_000], ids=["sparse", "dense"])
+def many(request: pytest.FixtureRequest) -> PairSearch:
     rng = np.random.default_rng(0)
-    keys = np.unique(rng.integers(5_000 * 3_000, size=200_000))
-    search = PairSearch(keys, 5_000, 3_000)
-    asked = np.concatenate([keys[::7], rng.integers(5_000 * 3_000, size=50_000)])
+    return PairSearch(np.unique(rng.integers(5_000 * 3_000, size=request.param)), 5_000, 3_000)
+
+
+def test_compiled_and_plain_answers_agree_on_many_pairs(many: PairSearch) -> None:
+    pytest.importorskip("numba", reason="the compiled kernels need the extra `fast`")
+    rng = np.random.default_rng(1)
+    asked = np.concatenate([many.pairs.keys[::7], rng.integers(5_000 * 3_000, size=50_000)])
     users, items = asked // 3_000, asked % 3_000
-    np.testing.assert_array_equal(search.contains(users, items), search.contains_plainly(users, items))
+    found = many.contains(users, items)
+    np.testing.assert_array_equal(found, many.contains_plainly(users, items))
+    assert found[:-50_000].all()
+    assert not found.all()
+
+
+def test_a_dense_set_has_a_bit_for_every_pair_and_a_sparse_one_has_not(many: PairSearch) -> None:
+    assert many.pairs.exact == (len(many.pairs.keys) > 1_000_000)
+    assert many.pairs.bits.nbytes <= 4 * len(many.pairs.keys)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 31])
+def test_draws_are_the_same_without_numba(
+    many: PairSearch, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = np.random.default_rng(2).integers(5_000, size=4_000)
+    before = users.copy()
+    ours, theirs = np.random.default_rng(3), np.random.default_rng(3)
+    fused = many.draw_unknown(users, 3, ours, rounds)
+    monkeypatch.setattr(pair_search, "AVAILABLE", False)
+    plain = many.draw_unknown(users, 3, theirs, rounds)
+    for one, other in zip(fused, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert ours.integers(2**40) == theirs.integers(2**40)  # both generators have come as far
+    np.testing.assert_array_equal(users, before)
+
+
+def test_what_is_drawn_is_unknown_but_at_the_places_that_are_named(many: PairSearch) -> None:
+    users = np.random.default_rng(4).integers(5_000, size=2_000)
+    items, still_open = many.draw_unknown(users, 2, np.random.default_rng(5), 1)
+    known = many.contains(np.repeat(users, 2), items.ravel())
+    np.testing.assert_array_equal(np.flatnonzero(known), still_open)
+    assert len(still_open) > 0
+    assert len(many.draw_unknown(users, 2, np.random.default_rng(5), 31)[1]) == 0

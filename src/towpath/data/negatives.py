@@ -7,8 +7,8 @@ from towpath.data.interactions import Histories, Interactions
 from towpath.errors import DataError
 from towpath.kernels.pair_search import PairSearch
 
-# Rounds of redrawing before the few users who own almost everything are served from an explicit list.
-_ROUNDS = 30
+# Rounds of drawing before the few users who own almost everything are served from an explicit list.
+_ROUNDS = 31
 
 
 class PairSet:
@@ -22,9 +22,15 @@ class PairSet:
         """Whether each pair (users[i], items[i]) is in the set: (n,)."""
         return self._search.contains(users, items)
 
+    def draw_others(
+        self, users: NDArray[np.int64], count: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """`count` items for each of `users` that are not theirs, (b, count), and the places not yet so."""
+        return self._search.draw_unknown(users, count, rng, _ROUNDS)
+
     def items_per_user(self, n_users: int) -> NDArray[np.int64]:
         """How many different items each user has: (n_users,)."""
-        return np.bincount(self._search.keys // self._n_items, minlength=n_users)
+        return np.bincount(self._search.pairs.keys // self._n_items, minlength=n_users)
 
 
 class NegativeSampler:
@@ -46,19 +52,12 @@ class NegativeSampler:
 
     def sample(self, users: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """`count` untaken items for each of `users` (b,), drawn with replacement: (b, count)."""
-        wanted = np.repeat(users, count)
-        items = rng.integers(self.n_items, size=len(wanted), dtype=np.int32).astype(np.int64)
-        open_places = np.flatnonzero(self._taken.contains(wanted, items))
-        for _ in range(_ROUNDS):
-            if len(open_places) == 0:
-                return items.reshape(len(users), count)
-            redrawn = rng.integers(self.n_items, size=len(open_places), dtype=np.int32).astype(np.int64)
-            items[open_places] = redrawn
-            open_places = open_places[self._taken.contains(wanted[open_places], redrawn)]
-        for user in np.unique(wanted[open_places]):
-            places = open_places[wanted[open_places] == user]
-            items[places] = rng.choice(self._untaken(int(user)), size=len(places))
-        return items.reshape(len(users), count)
+        items, open_places = self._taken.draw_others(users, count, rng)
+        owners = users[open_places // count]
+        for user in np.unique(owners):
+            places = open_places[owners == user]
+            items.reshape(-1)[places] = rng.choice(self._untaken(int(user)), size=len(places))
+        return items
 
     def _untaken(self, user: int) -> NDArray[np.int64]:
         starts = self._histories.starts

@@ -51,29 +51,46 @@ def gradients(
 
 
 @njit(cache=True, nogil=True)
-def known_pairs(
-    keys: Any,
-    starts: Any,
-    bits: Any,
-    shift: Any,
-    spread: Any,
-    n_items: Any,
-    users: Any,
-    items: Any,
-    found: Any,
-) -> None:
-    """Fill found (n,): whether user * n_items + item is among the sorted keys; starts are those of users."""
-    seven, three = np.uint64(7), np.uint64(3)
+def known_pairs(pairs: Any, users: Any, items: Any, found: Any) -> None:
+    """Fill found (n,) with ones and zeros: whether each pair is among the `KnownPairs`."""
+    # Without a branch in the loop: what is found is random, and every wrong guess would cost more than all.
+    seven, three, one = np.uint64(7), np.uint64(3), np.uint8(1)
     for r in range(len(users)):
-        key = users[r] * n_items + items[r]
-        slot = (np.uint64(key) * spread) >> shift
-        found[r] = False
-        if (bits[slot >> three] >> (slot & seven)) & np.uint64(1):
-            low, high = starts[users[r]], starts[users[r] + 1]
+        slot = np.uint64(users[r] * pairs.n_items + items[r])
+        if not pairs.exact:
+            slot = (slot * pairs.spread) >> pairs.shift
+        found[r] = (pairs.bits[slot >> three] >> np.uint8(slot & seven)) & one
+    if not pairs.exact:
+        _settle(pairs, users, items, found)
+
+
+@njit(cache=True, nogil=True)
+def _settle(pairs: Any, users: Any, items: Any, found: Any) -> None:
+    """Turn what the filter takes for known into what is: a search among the keys of the user."""
+    for r in range(len(users)):
+        if found[r]:
+            key = users[r] * pairs.n_items + items[r]
+            low, high = pairs.starts[users[r]], pairs.starts[users[r] + 1]
             while low < high:
                 middle = (low + high) >> 1
-                if keys[middle] < key:
+                if pairs.keys[middle] < key:
                     low = middle + 1
                 else:
                     high = middle
-            found[r] = low < starts[users[r] + 1] and keys[low] == key
+            found[r] = low < pairs.starts[users[r] + 1] and pairs.keys[low] == key
+
+
+@njit(cache=True, nogil=True)
+def keep_known(pairs: Any, users: Any, fresh: Any, places: Any, items: Any) -> int:
+    """How many of the `fresh` items (n,) for these users and places are known; all are written to `items`.
+
+    Users and places of the known ones are moved to the front of their arrays, in the same order.
+    """
+    found = np.empty(len(fresh), np.uint8)
+    known_pairs(pairs, users[: len(fresh)], fresh, found)
+    left = 0
+    for n in range(len(fresh)):
+        items[places[n]] = fresh[n]
+        places[left], users[left] = places[n], users[n]
+        left += found[n]
+    return left

@@ -1,7 +1,9 @@
-"""Which of many (user, item) pairs are known: a bit filter, then a search among the pairs of that user.
+"""Which of many (user, item) pairs are known, and draws of items that are not.
 
-Compiled by numba where it is installed; without it numpy asks the same questions, several times slower.
+Compiled by numba where it is installed; without it numpy does the same, several times slower.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,23 +12,40 @@ from towpath.kernels.available import AVAILABLE
 
 # Bits of filter per known pair: about one false alarm in sixteen look-ups, each settled by an exact search.
 _BITS_PER_PAIR = 16
+# Where a bit for every pair of the catalogue is no more than this per known pair, no search is needed at all.
+_EXACT_BITS_PER_PAIR = 32
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd, 2^64 over the golden ratio: spreads keys over the filter
 
 
+class KnownPairs(NamedTuple):
+    """Sorted keys, user * n_items + item, with a filter of bits small enough to stay in cache."""
+
+    keys: NDArray[np.int64]
+    starts: NDArray[np.int64]  # (users + 1,) where each user's keys begin
+    bits: NDArray[np.uint8]
+    exact: bool  # whether the filter has a bit of its own for every pair there could be
+    shift: np.uint64
+    spread: np.uint64
+    n_items: int
+
+
 class PairSearch:
-    """Sorted keys, user * n_items + item, with a filter small enough to stay in cache.
+    """A set of pairs that answers many questions at once.
 
     Memory grows with the number of pairs and of users, never with users times items.
     """
 
     def __init__(self, keys: NDArray[np.int64], n_users: int, n_items: int) -> None:
-        self.keys = keys
-        self._n_items = n_items
-        self._starts = np.searchsorted(keys, np.arange(n_users + 1, dtype=np.int64) * n_items)
-        self._shift = np.uint64(64 - max(10, int(np.ceil(np.log2(_BITS_PER_PAIR * max(len(keys), 1))))))
-        self._filter = np.zeros(1 << (64 - int(self._shift) - 3), dtype=np.uint8)
+        starts = np.searchsorted(keys, np.arange(n_users + 1, dtype=np.int64) * n_items)
+        exact = n_users * n_items <= _EXACT_BITS_PER_PAIR * len(keys)
+        bits = max(10, int(np.ceil(np.log2(_BITS_PER_PAIR * max(len(keys), 1)))))
+        places = (n_users * n_items + 7) // 8 if exact else 1 << (bits - 3)
+        shift = np.uint64(64 - bits)
+        self.pairs = KnownPairs(
+            keys, starts, np.zeros(places, dtype=np.uint8), exact, shift, _SPREAD, n_items
+        )
         slots = self._slots(keys)
-        np.bitwise_or.at(self._filter, slots >> np.uint64(3), _bit(slots))
+        np.bitwise_or.at(self.pairs.bits, slots >> np.uint64(3), _bit(slots))
 
     def contains(self, users: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each pair (users[i], items[i]) is known: (n,)."""
@@ -34,24 +53,59 @@ class PairSearch:
             return self.contains_plainly(users, items)
         from towpath.kernels import compiled
 
-        found = np.empty(len(users), dtype=np.bool_)
-        compiled.known_pairs(
-            self.keys, self._starts, self._filter, self._shift, _SPREAD, self._n_items, users, items, found
-        )
-        return found
+        found = np.empty(len(users), dtype=np.uint8)
+        compiled.known_pairs(self.pairs, users, items, found)
+        return found.view(np.bool_)
 
     def contains_plainly(self, users: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.bool_]:
         """The same by numpy."""
-        keys = users * self._n_items + items
+        keys = users * self.pairs.n_items + items
         slots = self._slots(keys)
-        found = (self._filter[slots >> np.uint64(3)] & _bit(slots)) != 0
-        maybe = np.flatnonzero(found)
-        places = np.searchsorted(self.keys, keys[maybe])
-        found[maybe] = self.keys[np.minimum(places, len(self.keys) - 1)] == keys[maybe]
+        found = (self.pairs.bits[slots >> np.uint64(3)] & _bit(slots)) != 0
+        if not self.pairs.exact:
+            maybe = np.flatnonzero(found)
+            places = np.minimum(np.searchsorted(self.pairs.keys, keys[maybe]), len(self.pairs.keys) - 1)
+            found[maybe] = self.pairs.keys[places] == keys[maybe]
         return found
 
+    def draw_unknown(
+        self, users: NDArray[np.int64], count: int, rng: np.random.Generator, rounds: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """`count` items for each of `users` that form no known pair: (b, count), and the places still open.
+
+        Known ones are redrawn, so many rounds in all; what is known even then is named by its place in the
+        flattened items.
+        """
+        owners = np.repeat(users, count)
+        items = np.empty(len(owners), dtype=np.int64)
+        places, left = np.arange(len(owners)), len(owners)
+        for _ in range(rounds):
+            if left == 0:
+                break
+            fresh = rng.integers(self.pairs.n_items, size=left, dtype=np.int32)
+            left = self._keep_known(owners, fresh, places, items)
+        return items.reshape(len(users), count), places[:left]
+
+    def _keep_known(
+        self,
+        users: NDArray[np.int64],
+        fresh: NDArray[np.int32],
+        places: NDArray[np.int64],
+        items: NDArray[np.int64],
+    ) -> int:
+        """How many fresh items are known; all go to their places, and the known ones' come first then."""
+        if AVAILABLE:
+            from towpath.kernels import compiled
+
+            return compiled.keep_known(self.pairs, users, fresh, places, items)
+        items[places[: len(fresh)]] = fresh
+        known = np.flatnonzero(self.contains_plainly(users[: len(fresh)], fresh.astype(np.int64)))
+        users[: len(known)], places[: len(known)] = users[known], places[known]
+        return len(known)
+
     def _slots(self, keys: NDArray[np.int64]) -> NDArray[np.uint64]:
-        return (keys.view(np.uint64) * _SPREAD) >> self._shift
+        slots = keys.view(np.uint64)
+        return slots if self.pairs.exact else (slots * _SPREAD) >> self.pairs.shift
 
 
 def _bit(slots: NDArray[np.uint64]) -> NDArray[np.uint8]:
