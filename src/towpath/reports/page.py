@@ -25,13 +25,17 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A title, one paragraph that says what came out, and the sections; `contents` lists them at the top."""
+    """A title, one paragraph that says what came out, and the sections; `contents` lists them at the top.
+
+    A `wide` page leaves room for tables of many columns.
+    """
 
     title: str
     lead: str
     sections: tuple[Section, ...]
     footer: str = ""
     contents: bool = False
+    wide: bool = False
 
 
 def to_html(page: Page) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from towpath.experiments.paper.arenas import arena_form
 from towpath.experiments.paper.catalogue import experiment_named
 from towpath.experiments.paper.claims import Verdict
 from towpath.experiments.paper.experiment import Experiment, quickened
@@ -18,7 +19,13 @@ from towpath.reports.figures import Figure
 from towpath.reports.latex import to_latex
 from towpath.reports.page import Page, Section, write_page
 from towpath.reports.paper_figures import figures_of, sweep_table
-from towpath.reports.paper_tables import difference_table, further_table, lift_table, main_table
+from towpath.reports.paper_tables import (
+    difference_table,
+    further_difference_table,
+    further_table,
+    lift_table,
+    main_table,
+)
 from towpath.reports.tables import Table, to_csv, to_markdown
 
 
@@ -74,6 +81,8 @@ def paper_page(results: Results) -> Page:
         lead=_lead(results),
         sections=(_claims(results.verdicts), *arenas, _making(results)),
         footer="Made by towpath paper. No number on this page was typed in but the paper's own.",
+        contents=len(arenas) > 1,
+        wide=True,
     )
 
 
@@ -112,7 +121,7 @@ def _arena(found: Found, experiment: Experiment) -> Section:
         "users are judged, each on the last event."
     )
     stand_in = (
-        (f"It stands in for {facts.stands_for}, whose numbers are beside it.",)
+        (f"It stands in for {arena_form(facts.stands_for).title}, whose numbers are beside it.",)
         if facts.stands_for not in ("", facts.name)
         else ()
     )
@@ -135,6 +144,7 @@ def _tables(found: Found, experiment: Experiment, methods: Sequence[str]) -> lis
         lifts,
         difference_table(found, experiment.pairs),
         further_table(found, methods),
+        further_difference_table(found, experiment.pairs),
     ]
 
 
@@ -151,12 +161,24 @@ def _making(results: Results) -> Section:
     return Section(
         "How it was made",
         paragraphs=(
-            f"{cells}; they took {results.processor_hours:.2f} processor hours. Seeds {seeds}; split and "
-            f"evaluation's negatives are the same for all. {record.hardware}. Code {record.code}. {tuned}",
+            f"{cells}; they took {_spent(results.processor_hours)} of one processor. Seeds {seeds}; split "
+            "and evaluation's negatives are the same for all. "
+            f"{record.hardware}. Code {record.code}. {tuned}",
         ),
         points=results.experiment.departures,
         commands=(record.command,) if record.command else (),
     )
+
+
+def _spent(hours: float) -> str:
+    """A time as people say it.
+
+    >>> _spent(0.01), _spent(0.5), _spent(3.25)
+    ('36 seconds', '30 minutes', '3.2 hours')
+    """
+    if hours < 1 / 30:
+        return f"{3600 * hours:.0f} seconds"
+    return f"{60 * hours:.0f} minutes" if hours < 2 else f"{hours:.1f} hours"
 
 
 def to_text(page: Page) -> str:

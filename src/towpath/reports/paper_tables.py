@@ -45,24 +45,34 @@ def further_table(found: Found, columns: Sequence[str]) -> Table:
 
 
 def difference_table(found: Found, pairs: Sequence[tuple[str, str]]) -> Table | None:
-    """Each pair's difference under every measure with its interval, and the paper's where it prints both."""
+    """Each pair's difference under the paper's measures with its interval, and the paper's own beside it."""
     there = [pair for pair in pairs if found.common_seeds(pair)]
-    if not there:
-        return None
-    printed_ones, others = found.facts.measures(found.k), found.facts.further(found.k)
+    measures = found.facts.measures(found.k)
     rows = []
     for pair in there:
-        mine: list[Cell] = [" − ".join(pair)]
-        for measure in printed_ones:
-            gap = printed_difference(found.facts.published_as, pair, measure.printed)
-            mine += [_gap(found, pair, measure), NOTHING if gap is None else f"{gap:+.2f}"]
-        rows.append((*mine, *(_gap(found, pair, measure) for measure in others)))
-    heads = ("difference", *(t for m in printed_ones for t in (m.heading, f"{m.name} in the paper")))
+        cells: list[Cell] = [" − ".join(pair)]
+        for measure in measures:
+            gap = (
+                printed_difference(found.facts.published_as, pair, measure.printed) if found.k == 10 else None
+            )
+            cells += [_gap(found, pair, measure), NOTHING if gap is None else f"{gap:+.2f}"]
+        rows.append(tuple(cells))
+    heads = ("difference", *(t for m in measures for t in (m.heading, f"{m.name} in the paper")))
     caption = (
         f"{found.facts.title}: differences, paired by user and seed, with 95 % intervals from a bootstrap "
         "over users and seeds; beside them the difference of the paper's means."
     )
-    return Table((*heads, *(m.heading for m in others)), tuple(rows), caption, decimals=2)
+    return Table(heads, tuple(rows), caption, decimals=2) if rows else None
+
+
+def further_difference_table(found: Found, pairs: Sequence[tuple[str, str]]) -> Table | None:
+    """The same under the other protocols."""
+    there = [pair for pair in pairs if found.common_seeds(pair)]
+    measures = found.facts.further(found.k)
+    rows = [(" − ".join(pair), *(_gap(found, pair, m) for m in measures)) for pair in there]
+    caption = f"{found.facts.title}, other protocols: differences with 95 % intervals."
+    heads = ("difference", *(m.heading for m in measures))
+    return Table(heads, tuple(rows), caption, decimals=2) if rows else None
 
 
 def lift_table(found: Found, experiment: Experiment) -> Table | None:
