@@ -10,8 +10,12 @@ from torch.nn import functional
 
 from towpath.data.interactions import PADDING, Interactions
 from towpath.models.dropout import Dropout
+from towpath.models.packed import Layout, lay_out
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
+
+# Steps that are encoded at once where only the last states are asked for: what they need stays in cache.
+_STEPS_AT_ONCE = 4096
 
 
 class AttentionSettings(Settings):
@@ -88,21 +92,35 @@ class Attention(Scorer):
         """The state of each instance, after the items that it has seen: (b, d)."""
         histories, steps = context.histories, context.steps
         if steps is None:
-            return self._encode(histories[:, -self.history_length :])[:, -1]
+            return self._last_states(histories[:, -self.history_length :])
         if histories.shape[1] > self.history_length:  # made for another player, who looks back further
-            return self._encode(_own_histories(histories, steps, self.history_length))[:, -1]
-        return self._encode(histories).flatten(0, 1)[steps]
+            return self._last_states(_own_histories(histories, steps, self.history_length))
+        layout = lay_out(histories)
+        return self._encode(self._look_up(histories), layout)[layout.packed[steps]]
 
-    def _encode(self, histories: Tensor) -> Tensor:
-        """The states after every step of each sequence (s, h), padding too: (s, h, d), h at least one."""
+    def _last_states(self, histories: Tensor) -> Tensor:
+        """The states after whole sequences (s, h), some sequences at a time: (s, d)."""
         if histories.shape[1] == 0:
             histories = histories.new_full((len(histories), 1), PADDING)
-        real = histories != PADDING
-        vectors = self.items(histories.clamp(min=0)) * self.settings.embedding_dim**0.5
-        values = self.dropout(vectors + self.positions[-histories.shape[1] :]) * real[:, :, None]
-        mask = _visible(real)
+        some = max(1, _STEPS_AT_ONCE // histories.shape[1])
+        vectors = torch.split(self._look_up(histories), some)
+        layouts = [lay_out(part) for part in torch.split(histories, some)]
+        states = [self._encode(v, layout)[layout.last] for v, layout in zip(vectors, layouts, strict=True)]
+        return torch.cat(states)
+
+    def _look_up(self, histories: Tensor) -> Tensor:
+        """The vectors of the items of all sequences, padding too: (s, h, d)."""
+        # One look-up with a row for each sequence, which the critics' gradient penalty listens to.
+        vectors: Tensor = self.items(histories.clamp(min=0))
+        return vectors
+
+    def _encode(self, vectors: Tensor, layout: Layout) -> Tensor:
+        """The states after every step of sequences whose items have these vectors (s, h, d): (n, d)."""
+        items = functional.embedding(layout.steps, vectors.flatten(0, 1)) * self.settings.embedding_dim**0.5
+        positions = functional.embedding(layout.columns, self.positions[-vectors.shape[1] :])
+        values = self.dropout(items + positions) * layout.real
         for block in self.blocks:
-            values = block(values, mask)
+            values = block(values, layout)
         return self.norm(values)
 
     def score(self, context: Context, items: Tensor) -> Tensor:
@@ -135,18 +153,6 @@ def _own_histories(histories: Tensor, steps: Tensor, longest: int) -> Tensor:
     return histories[rows[:, None], places.clamp(min=0)].where(places >= 0, PADDING)
 
 
-def _visible(real: Tensor) -> Tensor:
-    """Which steps each step of (s, h) attends to: real ones up to itself, (s, h, h) as 0 or -inf.
-
-    Every step sees itself, padding too: a row with nothing to see would be all NaN.
-    """
-    steps = real.shape[1]
-    causal = torch.ones(steps, steps, dtype=torch.bool, device=real.device).tril()
-    itself = torch.eye(steps, dtype=torch.bool, device=real.device)
-    seen = (causal & real[:, None, :]) | itself
-    return torch.zeros_like(seen, dtype=torch.float32).masked_fill_(~seen, float("-inf"))
-
-
 class _Block(nn.Module):
     """One block: attention, then a feed-forward layer at each step, each on normalised input and added."""
 
@@ -163,17 +169,19 @@ class _Block(nn.Module):
         self.narrow = nn.Linear(wide, dim)
         self.wide_dropout = Dropout(settings.dropout)
 
-    def forward(self, values: Tensor, mask: Tensor) -> Tensor:
-        """The values (s, h, d) after this block."""
-        values = values + self.dropout(self._attend(self.norm(values), mask))
+    def forward(self, values: Tensor, layout: Layout) -> Tensor:
+        """The values (n, d) of all steps after this block."""
+        values = values + self.dropout(self._attend(self.norm(values), layout))
         wide = functional.relu(self.widen(self.wide_norm(values)))
         return values + self.wide_dropout(self.narrow(wide))
 
-    def _attend(self, values: Tensor, mask: Tensor) -> Tensor:
+    def _attend(self, values: Tensor, layout: Layout) -> Tensor:
         # Written out: faster here than torch's fused attention, which has no second derivative either.
-        parts = self.inputs(values).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        query, key, value = parts.flatten(1, 2)  # (s m, h, d / m) each
-        mask = mask.repeat_interleave(self.heads, 0) if self.heads > 1 else mask
+        parts = layout.to_rows(self.inputs(values))
+        parts = parts.view(*parts.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        query, key, value = parts.flatten(1, 2)  # (r m, w, d / m) each
+        mask = layout.mask.repeat_interleave(self.heads, 0) if self.heads > 1 else layout.mask
         logits = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=query.shape[2] ** -0.5)
         seen = logits.softmax(2) @ value
-        return self.output(seen.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2))
+        seen = seen.view(-1, self.heads, *seen.shape[1:]).transpose(1, 2).flatten(2)
+        return self.output(layout.from_rows(seen))

@@ -36,6 +36,7 @@ class Dropout(nn.Module):
             return values
         generator = Rng(int(self.seed)).numpy("draw", int(self.draws))
         self.draws += 1
-        drawn = generator.integers(_LEVELS, size=values.shape, dtype=np.uint8)
-        kept = torch.from_numpy(drawn >= self._dropped).to(values.device)
-        return values * (kept * (_LEVELS / (_LEVELS - self._dropped)))
+        drawn = np.frombuffer(generator.bytes(values.numel()), dtype=np.uint8)
+        # As float32 at once: torch is slow to multiply by bools.
+        kept = torch.from_numpy((drawn >= self._dropped).astype(np.float32)).view(values.shape)
+        return values * kept.mul_(_LEVELS / (_LEVELS - self._dropped)).to(values)
