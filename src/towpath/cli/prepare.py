@@ -79,9 +79,11 @@ def split_data(interactions: "Interactions", options: Preparation) -> "Split":
 
 
 def record_of(reading: "Reading", options: Preparation) -> dict[str, Any]:
-    """Where the data came from and what was done to them, for the record; any JSON."""
+    """Where the data came from, what was asked for, what was noticed and what was dropped; any JSON."""
     asked = {name: value for name, value in asdict(options).items() if name != "data_dir"}
-    return {"source": reading.source, **asked}
+    said = [*reading.notes, *(sentence for report in reading.features for sentence in report.sentences())]
+    steps = [asdict(step) for step in reading.steps]
+    return {"source": reading.source, **asked, "notes": said, "steps": steps}
 
 
 def use_threads(count: int) -> None:

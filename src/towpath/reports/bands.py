@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from towpath.reports.figures import ACCENT, INK, PADDING, QUIET, Figure, charts_available, to_svg
-from towpath.reports.lines import Axes, ends_of
+from towpath.reports.lines import Axes, ends_of, mark_layers
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,29 @@ def _band_layers(points: Sequence[BandPoint], axes: Axes, scale: Any, *, ratios:
     import altair as alt
 
     across = alt.Scale(type="log" if ratios else "linear", nice=False, zero=False)
-    marks = alt.Axis(grid=False, tickCount=5, format=",~r", labelOverlap=True)
-    x = alt.X("x:Q", title=axes.x, scale=across, axis=marks)
+    marks = {"values": powers_of_ten([p.x for p in points])} if ratios else {"tickCount": 5}
+    x = alt.X("x:Q", title=axes.x, scale=across, axis=alt.Axis(grid=False, format=",~r", **marks))
     y = alt.Y("mean:Q", title=axes.y, scale=scale, axis=alt.Axis(tickCount=5))
     base = alt.Chart(alt.InlineData(values=[vars(point) for point in points])).encode(x=x)
     return [
+        *mark_layers(axes, x),
         base.mark_area(opacity=0.18, color=ACCENT).encode(
             y=alt.Y("low:Q", scale=scale, title=axes.y), y2="high:Q"
         ),
         base.mark_line(color=ACCENT, strokeWidth=2).encode(y=y),
         base.mark_point(color=ACCENT, filled=True, size=28, opacity=1).encode(y=y),
     ]
+
+
+def powers_of_ten(places: Sequence[float]) -> list[float]:
+    """Those among the places, or both ends if there is at most one.
+
+    >>> powers_of_ten([1, 37, 575]), powers_of_ten([20, 30])
+    ([1, 10, 100], [20, 30])
+    """
+    low, high = min(places), max(places)
+    inside = [10**power for power in range(-9, 13) if low <= 10**power <= high]
+    return inside if len(inside) > 1 else [low, high]
 
 
 def _level_layers(style: BandStyle, scale: Any, axes: Axes) -> list[Any]:  # altair has no types

@@ -1,10 +1,10 @@
 """The demonstration as a page that can be read without knowing the field."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from towpath.experiments.demo import BASELINE, ROUNDS, SEEDS, Demonstration, K, Trial
 from towpath.reports.figures import Dot, Figure, draw_dots
+from towpath.reports.intervals import mean_interval
 from towpath.reports.lines import Axes, draw_lines
 from towpath.reports.page import Page, Section
 from towpath.reports.tables import Cell, Interval, Table
@@ -59,13 +59,7 @@ def difference_table(demo: Demonstration) -> Table:
 
 def _summary(trial: Trial) -> tuple[str, float, float, float, Interval]:
     hits = trial.mean("hit"), trial.mean("hit", "sampled")
-    return trial.name, *hits, 1 - trial.tried_share, _interval(trial.per_user("rel"))
-
-
-def _interval(values: NDArray[np.float64]) -> Interval:
-    """The mean of values (users,) and its 95 % interval by the normal approximation."""
-    mean, half = float(values.mean()), 1.96 * float(values.std(ddof=1)) / len(values) ** 0.5
-    return Interval(mean, mean - half, mean + half)
+    return trial.name, *hits, 1 - trial.tried_share, mean_interval(trial.per_user("rel"))
 
 
 def _lead(demo: Demonstration) -> str:
@@ -252,5 +246,5 @@ def _verdict(demo: Demonstration) -> str:
 
 
 def _dot(trial: Trial, metric: str) -> Dot:
-    spread = _interval(trial.per_user(metric))
+    spread = mean_interval(trial.per_user(metric))
     return Dot(trial.name, spread.value, spread.low, spread.high)

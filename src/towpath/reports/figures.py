@@ -66,7 +66,7 @@ def _dots_chart(dots: Sequence[Dot], axis: str, marks: Mapping[str, float]) -> A
     )
     points = base.mark_point(size=70, filled=True, opacity=1, color=ACCENT).encode(x=x)
     layers = [*_mark_layers(marks, scale, axis), spans, points]
-    return alt.layer(*layers).properties(width=500, height=34 * len(dots) + 10, padding=PADDING)
+    return alt.layer(*layers).properties(width=420, height=34 * len(dots) + 10, padding=PADDING)
 
 
 def _mark_layers(marks: Mapping[str, float], scale: Any, axis: str) -> list[Any]:  # altair has no types

@@ -50,7 +50,7 @@ def draw_lines(lines: Mapping[str, Points], axes: Axes, caption: str) -> Figure:
     gap = _LABEL / axes.size[1] * (high - low)
     heights = above(spread([points[-1][1] for points in lines.values()], gap), low + gap / 4)
     scales = _scales(lines, axes, (low, high))
-    layers = [*_mark_layers(axes, scales)]
+    layers = mark_layers(axes, scales[0])
     for place, (name, points) in enumerate(lines.items()):
         layers += _line(place, points, scales, (name, points[-1][0], heights[place]))
     width, height = axes.size
@@ -136,13 +136,14 @@ def _line(
     ]
 
 
-def _mark_layers(axes: Axes, scales: tuple[Any, Any]) -> list[Any]:  # altair has no types
+def mark_layers(axes: Axes, x: Any) -> list[Any]:  # altair has no types
+    """The dashed upright line and its name, on the axis `x`; nothing if none is asked for."""
     import altair as alt
 
     if axes.mark is None:
         return []
     name, place = axes.mark
-    base = alt.Chart(alt.InlineData(values=[{"x": place, "mark": name}])).encode(x=scales[0])
+    base = alt.Chart(alt.InlineData(values=[{"x": place, "mark": name}])).encode(x=x)
     text = base.mark_text(baseline="bottom", dy=-4, color=INK, fontSize=12)
     return [
         base.mark_rule(strokeDash=[4, 3], color=QUIET),

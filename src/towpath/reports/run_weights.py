@@ -1,0 +1,87 @@
+"""What w learned, by label, by score and by popularity."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from towpath.diagnostics.weights import Bin, WeighedPairs, binned
+from towpath.reports.bands import BandPoint, BandStyle, draw_band
+from towpath.reports.figures import Figure
+from towpath.reports.lines import Axes
+from towpath.reports.page import Section
+from towpath.reports.tables import Cell, Table
+
+_AVERAGE = ("average", 1.0)
+_RANGE = "The band holds the middle 80 % of the pairs."
+
+
+def weights_section(pairs: WeighedPairs, item_counts: NDArray[np.int64]) -> Section:
+    """The weights of training pairs, as the kept w gives them."""
+    what = (
+        f"These are the weights of {len(pairs):,} pairs, drawn as training drew them: items that a user took "
+        "in training, and items that the user did not take. One is average: a pair of weight two counts as "
+        "much as two pairs of weight one."
+    )
+    only = (
+        "What users took is not reweighed (scope=unlabelled): it is never shown again, so it cannot be part "
+        "of what f would show, and counts one."
+    )
+    texts = (what,) if pairs.scope[pairs.taken].any() else (what, only)
+    figures = (*_by_margin(pairs), _by_popularity(pairs, item_counts))
+    return Section("What the weighting learned", texts, (weights_table(pairs),), figures)
+
+
+def weights_table(pairs: WeighedPairs) -> Table:
+    """Mean and spread of the weights of each kind of pair."""
+    kinds = {
+        "taken": pairs.taken,
+        "not taken": ~pairs.taken,
+        "not taken, would be shown": ~pairs.taken & pairs.shown,
+        "not taken, would not be shown": ~pairs.taken & ~pairs.shown,
+    }
+    rows = [_row(kind, pairs.weights[chosen]) for kind, chosen in kinds.items() if chosen.any()]
+    columns = ("pairs", "how many", "mean weight", "a tenth weigh less than", "a tenth weigh more than")
+    return Table(columns, tuple(rows), "Weights by label and by what f would show.", decimals=2)
+
+
+def _row(kind: str, weights: NDArray[np.float64]) -> tuple[Cell, ...]:
+    low, high = np.quantile(weights, [0.1, 0.9])
+    return kind, len(weights), float(weights.mean()), float(low), float(high)
+
+
+def _by_margin(pairs: WeighedPairs) -> list[Figure]:
+    """Weight against score, for what was not taken and, where w reweighs it, for what was."""
+    figures = []
+    for name, chosen in (("not taken", ~pairs.taken), ("taken", pairs.taken)):
+        part = pairs.where(chosen & pairs.scope)
+        if len(part):
+            caption = (
+                f"By score, pairs {name}. The score is counted from that of the last place of the user's "
+                f"list: pairs to the right of the dashed line would be shown. {_RANGE}"
+            )
+            axes = Axes("score above the last place", "weight", zero=False, mark=("list", 0), small=True)
+            figures.append(draw_band(_margin_points(part), axes, caption, BandStyle(_AVERAGE)))
+    return figures
+
+
+def _margin_points(pairs: WeighedPairs) -> list[BandPoint]:
+    """Means along the margin; the few pairs that would be shown have their own, or they would be lost."""
+    parts = [pairs.where(chosen) for chosen in (~pairs.shown, pairs.shown)]
+    return [
+        p
+        for part, bins in zip(parts, (15, 5), strict=True)
+        if len(part)
+        for p in _points(binned(part.margins, part.weights, bins))
+    ]
+
+
+def _by_popularity(pairs: WeighedPairs, item_counts: NDArray[np.int64]) -> Figure:
+    part = pairs.where(pairs.scope)
+    # On an axis of ratios zero has no place: items without an event stand with those that have one.
+    events = np.maximum(1, item_counts[part.items])
+    axes = Axes("training events of the item", "weight", zero=False, small=True)
+    caption = f"By popularity of the item, all reweighed pairs. {_RANGE}"
+    return draw_band(_points(binned(events, part.weights)), axes, caption, BandStyle(_AVERAGE, ratios=True))
+
+
+def _points(bins: list[Bin]) -> list[BandPoint]:
+    return [BandPoint(one.x, one.mean, one.low, one.high) for one in bins]
