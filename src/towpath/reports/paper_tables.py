@@ -69,7 +69,9 @@ def further_difference_table(found: Found, pairs: Sequence[tuple[str, str]]) -> 
     """The same under the other protocols."""
     there = [pair for pair in pairs if found.common_seeds(pair)]
     measures = found.facts.further(found.k)
-    rows = [(" − ".join(pair), *(_gap(found, pair, m) for m in measures)) for pair in there]
+    rows: list[tuple[Cell, ...]] = [
+        (" − ".join(pair), *(_gap(found, pair, m) for m in measures)) for pair in there
+    ]
     caption = f"{found.facts.title}, other protocols: differences with 95 % intervals."
     heads = ("difference", *(m.heading for m in measures))
     return Table(heads, tuple(rows), caption, decimals=2) if rows else None

@@ -1,0 +1,81 @@
+"""Every table and figure of the paper is declared, can be fitted, and its claims speak of what is there."""
+
+import pytest
+
+from towpath.experiments.paper.arenas import ARENAS
+from towpath.experiments.paper.catalogue import EXPERIMENTS, experiment_named
+from towpath.experiments.paper.claims import Better, WeightsAre
+from towpath.experiments.paper.code_version import NUMERIC, code_version, meaning_of
+from towpath.experiments.paper.experiment import Experiment, limited, quickened
+from towpath.experiments.paper.published import PUBLISHED, printed, printed_difference
+from towpath.experiments.paper.weights import STATISTICS
+
+ALL = [*EXPERIMENTS.values(), *map(quickened, EXPERIMENTS.values())]
+
+
+@pytest.mark.parametrize("experiment", ALL, ids=[f"{n}-{e.name}" for n, e in enumerate(ALL)])
+def test_what_is_declared_can_be_fitted(experiment: Experiment) -> None:
+    assert set(experiment.arenas) <= set(ARENAS)
+    assert set(experiment.not_on) <= set(experiment.arenas)
+    for recipe in experiment.columns.values():
+        recipe.resolve()
+    columns = set(experiment.columns)
+    assert {name for pair in experiment.pairs for name in pair} <= columns
+    assert all(reference in columns for sweep in experiment.sweeps for reference in sweep.references)
+
+
+def test_claims_speak_of_declared_columns() -> None:
+    for one in EXPERIMENTS.values():
+        for claim in one.claims:
+            if isinstance(claim, Better):
+                assert {claim.better, claim.worse} <= set(one.columns), one.name
+            if isinstance(claim, WeightsAre):
+                assert claim.column in one.columns
+                assert claim.statistic in STATISTICS
+
+
+def test_all_that_the_issue_names_is_there() -> None:
+    assert set(experiment_named("table-1").methods) >= {
+        "Pop", "IPW-MF", "ExpoMF", "AC-MF", "MCF", "DT-MCF", "NCF", "DT-NCF", "Attn", "DT-Attn",
+    }  # fmt: skip
+    assert "Attn" not in experiment_named("table-1").columns_on("ml-1m-simulation")
+    assert set(experiment_named("table-movielens-more").methods) >= {
+        "DT-(M/N/N)", "DT-(M/M/N)", "DT-(N/M/M)", "DR-MF", "CE-MF",
+    }  # fmt: skip
+    settings = {sweep.setting for one in EXPERIMENTS.values() for sweep in one.sweeps}
+    assert settings == {"penalty", "steps_w", "steps_g", "floor"}
+    assert {picture for one in EXPERIMENTS.values() for picture in one.pictures} == {"weights", "time"}
+
+
+def test_the_paper_s_numbers() -> None:
+    """A few cells of its tables, and the gains that its text talks about."""
+    assert printed("ml-1m", "Pop", "hit") == (43.67, 0.10)
+    assert printed("goodreads-simulation", "DT-NCF", "ndcg") == (29.78, 0.13)
+    assert printed("ml-1m", "MCF, same proposals", "hit") is None
+    gains = [printed_difference("ml-1m", ("DT-MCF", "MCF"), metric) for metric in ("rel", "hit", "ndcg")]
+    assert gains == pytest.approx([0.63, 1.68, 1.92])
+    assert sum(map(len, PUBLISHED.values())) == 15 + 13 + 12 + 12 + 10
+
+
+def test_quick_is_small_and_says_what_it_stands_for() -> None:
+    quick = quickened(experiment_named("table-1"))
+    assert quick.arenas == ("ml-100k", "ml-100k-simulation", "lastfm-2k", "goodreads")
+    assert quick.published_as("ml-100k") == "ml-1m"
+    assert "Attn" not in quick.columns_on("ml-100k-simulation")
+    assert quick.seeds == 2
+    settings = quick.columns["NCF"].resolved()["settings"]
+    assert (settings["epochs"], settings["pretrain_epochs"]) == (8, 2)
+
+
+def test_a_limited_experiment_keeps_what_its_sweep_is_drawn_beside() -> None:
+    one = limited(experiment_named("figure-2c"), ["ml-1m"], ["margin players"])
+    assert list(one.methods) == ["MCF"]
+    assert [sweep.name for sweep in one.sweeps] == ["margin players"]
+    assert one.arenas == ("ml-1m",)
+
+
+def test_the_version_of_the_code_is_about_what_it_does() -> None:
+    assert meaning_of('"""Says one thing."""\nx = 1  # one\n') == meaning_of('"""Another."""\n\nx = (1)\n')
+    assert meaning_of("x = 1") != meaning_of("x = 2")
+    assert len(code_version()) == 12
+    assert not {"cli", "reports", "experiments"} & set(NUMERIC)

@@ -1,0 +1,146 @@
+"""Cells are made once, whoever asks, and a stopped or shared run comes to the same numbers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tiny_paper
+from tiny_paper import SMALL, TINY, asked
+from towpath.errors import ConfigError, DataError, TrainingError
+from towpath.experiments.paper import cells
+from towpath.experiments.paper.arenas import ARENAS, Place, open_arena
+from towpath.experiments.paper.catalogue import EXPERIMENTS
+from towpath.experiments.paper.experiment import limited
+from towpath.experiments.paper.locks import locked
+from towpath.experiments.paper.record import read_record, runs_in
+from towpath.experiments.paper.run import Plan, fit_all, plan
+
+TESTS = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the tiny experiment registered; forgotten afterwards."""
+    for table in (ARENAS, EXPERIMENTS):
+        for name in list(table):
+            monkeypatch.setitem(table, name, table[name])
+    tiny_paper.register(tmp_path)
+    yield tmp_path
+    for table in (ARENAS, EXPERIMENTS):
+        for name in [name for name in table if name.startswith("tiny")]:
+            del table[name]
+    open_arena.cache_clear()
+
+
+def states(made: Plan) -> list[str]:
+    heard: list[str] = []
+    fit_all(made.pieces, 1, lambda told: heard.append(told.state))
+    return heard
+
+
+def test_cells_are_made_once_and_shared_between_experiments(folder: Path) -> None:
+    made = plan(TINY, asked(folder))
+    assert len(made.pieces) == 2 * (1 + 2 + 2)  # popularity knows no seed
+    assert states(made) == ["made"] * 10
+    assert states(plan(TINY, asked(folder))) == ["found"] * 10
+    # Another experiment with the same column under another name finds it; one more seed is all that is made.
+    other = replace(TINY, methods={"plain": TINY.methods["MCF"]}, arenas=("tiny",))
+    assert sorted(states(plan(other, asked(folder, seeds=(0, 1, 2))))) == ["found", "found", "made"]
+    assert not list(folder.rglob("*.partial"))
+    assert not list(folder.rglob("*.lock")) or all(p.parent.name == "worlds" for p in folder.rglob("*.lock"))
+
+
+def test_whatever_a_number_depends_on_makes_another_cell(folder: Path) -> None:
+    one = {piece.path for piece in plan(TINY, asked(folder)).pieces}
+    other_code = plan(TINY, replace(asked(folder), code="another")).pieces
+    other_settings = plan(TINY, asked(folder, settings={"epochs": 2})).pieces
+    other_k = plan(replace(TINY, k=5), asked(folder)).pieces
+    for pieces in (other_code, other_k):
+        assert not one & {piece.path for piece in pieces}
+    assert {p.column for p in other_settings if p.path in one} == {"Pop"}  # nothing to train in it
+
+
+def test_a_fit_that_breaks_down_is_kept_as_such(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise TrainingError("w collapsed in epoch 1.")
+
+    monkeypatch.setattr(cells, "fit", broken)
+    small = limited(TINY, ["tiny"], ["MCF"])
+    made = plan(small, asked(folder))
+    assert states(made) == ["failed", "failed"]
+    monkeypatch.undo()
+    tiny_paper.register(folder)
+    assert states(made) == ["failed", "failed"]  # the same code and seed would break down again
+    record = made.record
+    (found,) = (record.found(arena, folder / "out" / "cells") for arena in record.arenas)
+    assert found.failures["MCF", 0] == "w collapsed in epoch 1."
+    assert found.columns == []
+
+
+def test_a_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    held = (
+        "import sys, time\nfrom pathlib import Path\nfrom towpath.experiments.paper.locks import locked\n"
+        "with locked(Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(60)\n"
+    )
+    path = tmp_path / "one.lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", held, str(path)], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with locked(path, wait=False) as mine:
+            assert not mine
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+    with locked(path, wait=False) as mine:
+        assert mine
+
+
+def test_two_processes_share_the_work_and_find_the_same(folder: Path) -> None:
+    script = (
+        "import json, sys\nfrom pathlib import Path\nimport torch\nimport tiny_paper\n"
+        "from towpath.experiments.paper.run import fit_all, plan\n"
+        "torch.set_num_threads(1)\nfolder = Path(sys.argv[1])\ntiny_paper.register(folder)\n"
+        "made = plan(tiny_paper.SMALL, tiny_paper.asked(folder))\nheard = []\n"
+        "fit_all(made.pieces, 1, lambda told: heard.append(told.state))\nprint(json.dumps(heard))\n"
+    )
+    paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+    running = [
+        subprocess.Popen([sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE, env=environment)
+        for _ in range(2)
+    ]
+    told = [json.loads(process.communicate(timeout=120)[0]) for process in running]
+    assert [process.returncode for process in running] == [0, 0]
+    assert all(len(heard) == 5 for heard in told)
+    assert sum(heard.count("made") for heard in told) == 5  # nothing twice
+    assert states(plan(SMALL, asked(folder))) == ["found"] * 5
+
+
+def test_a_record_is_read_as_it_was_written(folder: Path) -> None:
+    made = plan(TINY, asked(folder, command="towpath paper run tiny"))
+    at = made.keep(folder / "out")
+    assert read_record(at) == made.record
+    assert runs_in(folder / "out") == [at]
+    assert made.record.arenas[0].best is None
+    best = made.record.arenas[1].best
+    assert best is not None
+    assert 0 < best < 10
+
+
+def test_what_is_not_there_is_one_sentence(folder: Path) -> None:
+    with pytest.raises(DataError, match="leave GoodReads out with --data"):
+        open_arena(Place("goodreads", folder, folder))
+    with pytest.raises(ConfigError, match="did you mean 'MCF'"):
+        limited(TINY, [], ["MFC"])
+    with pytest.raises(ConfigError, match="no data set of this experiment 'tyny'"):
+        limited(TINY, ["tyny"], [])
+    with pytest.raises(ConfigError, match="--tuned takes a folder"):
+        plan(TINY, asked(folder, tuned=folder / "nowhere"))
