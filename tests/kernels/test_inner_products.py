@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from towpath.kernels import threads
 from towpath.kernels.inner_products import inner_products, usable
 
 pytest.importorskip("numba", reason="the compiled kernels need the extra `fast`")
@@ -46,3 +47,20 @@ def test_the_kernel_gives_the_same_floats_every_time(problem: tuple[torch.Tensor
 def test_only_float32_on_the_cpu_is_taken() -> None:
     assert usable(torch.zeros(1), torch.zeros(1))
     assert not usable(torch.zeros(1), torch.zeros(1, dtype=torch.float64))
+
+
+def test_the_floats_are_the_same_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)  # share out even this little
+    rng = torch.Generator().manual_seed(1)
+    P, Q = torch.randn(300, 6, generator=rng), torch.randn(200, 6, generator=rng)
+    users, items = torch.randint(300, (500,), generator=rng), torch.randint(200, (500, 3), generator=rng)
+    before, found = torch.get_num_threads(), []
+    for number in (1, 2, 3):
+        torch.set_num_threads(number)
+        tables = [P.clone().requires_grad_(), Q.clone().requires_grad_()]
+        scores, norms = inner_products(*tables, users, items)
+        gradients = torch.autograd.grad(scores.square().sum() + 0.1 * norms.square().sum(), tables)
+        found.append([scores, norms, *gradients])
+    torch.set_num_threads(before)
+    for ours, other in zip(found[0] * 2, found[1] + found[2], strict=True):
+        assert torch.equal(ours, other)

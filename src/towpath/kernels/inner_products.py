@@ -1,7 +1,8 @@
 """Inner products of looked-up rows with their gradients, fused: no gathered copies of the rows.
 
 Compiled by numba where it is installed (the extra `fast`); without it models use plain torch, some three
-times slower. Both give the same numbers up to rounding, and each gives the same floats every time.
+times slower. Both give the same numbers up to rounding, and each gives the same floats every time, on any
+number of threads.
 """
 
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from towpath.kernels.available import AVAILABLE
+from towpath.kernels.threads import run
 
 
 def usable(users: Tensor, items: Tensor) -> bool:
@@ -39,7 +41,11 @@ class _InnerProducts(torch.autograd.Function):
 
         ctx.save_for_backward(user_table, item_table, users, items)
         scores, norms = torch.empty(items.shape), torch.empty(items.shape)
-        compiled.scores_and_norms(*_arrays(user_table, item_table, users, items, scores, norms))
+        run(
+            compiled.scores_and_norms,
+            items.numel() * user_table.shape[1],
+            *_arrays(user_table, item_table, users, items, scores, norms),
+        )
         return scores, norms
 
     @staticmethod
@@ -49,8 +55,10 @@ class _InnerProducts(torch.autograd.Function):
         user_table, item_table, users, items = ctx.saved_tensors
         by_score, by_norm = (g.contiguous() for g in gradients)
         to_users, to_items = torch.zeros_like(user_table), torch.zeros_like(item_table)
-        compiled.gradients(
-            *_arrays(user_table, item_table, users, items, by_score, by_norm, to_users, to_items)
+        run(
+            compiled.gradients,
+            2 * items.numel() * user_table.shape[1],
+            *_arrays(user_table, item_table, users, items, by_score, by_norm, to_users, to_items),
         )
         return to_users, to_items, None, None
 

@@ -76,32 +76,26 @@ class PairSearch:
         Known ones are redrawn, so many rounds in all; what is known even then is named by its place in the
         flattened items.
         """
-        owners = np.repeat(users, count)
-        items = np.empty(len(owners), dtype=np.int64)
-        places, left = np.arange(len(owners)), len(owners)
+        if not AVAILABLE:
+            return self.draw_unknown_plainly(users, count, rng, rounds)
+        from towpath.kernels import compiled
+
+        items = np.empty((len(users), count), dtype=np.int64)
+        return items, compiled.draw_unknown(self.pairs, users, rng, rounds, items)
+
+    def draw_unknown_plainly(
+        self, users: NDArray[np.int64], count: int, rng: np.random.Generator, rounds: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same, with the same draws, by numpy."""
+        wanted = np.repeat(users, count)
+        items, places = np.empty(len(wanted), dtype=np.int64), np.arange(len(wanted))
         for _ in range(rounds):
-            if left == 0:
+            if len(places) == 0:
                 break
-            fresh = rng.integers(self.pairs.n_items, size=left, dtype=np.int32)
-            left = self._keep_known(owners, fresh, places, items)
-        return items.reshape(len(users), count), places[:left]
-
-    def _keep_known(
-        self,
-        users: NDArray[np.int64],
-        fresh: NDArray[np.int32],
-        places: NDArray[np.int64],
-        items: NDArray[np.int64],
-    ) -> int:
-        """How many fresh items are known; all go to their places, and the known ones' come first then."""
-        if AVAILABLE:
-            from towpath.kernels import compiled
-
-            return compiled.keep_known(self.pairs, users, fresh, places, items)
-        items[places[: len(fresh)]] = fresh
-        known = np.flatnonzero(self.contains_plainly(users[: len(fresh)], fresh.astype(np.int64)))
-        users[: len(known)], places[: len(known)] = users[known], places[known]
-        return len(known)
+            drawn = rng.integers(self.pairs.n_items, size=len(places), dtype=np.int32).astype(np.int64)
+            items[places] = drawn
+            places = places[self.contains_plainly(wanted[places], drawn)]
+        return items.reshape(len(users), count), places
 
     def _slots(self, keys: NDArray[np.int64]) -> NDArray[np.uint64]:
         slots = keys.view(np.uint64)

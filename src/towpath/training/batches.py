@@ -106,7 +106,10 @@ class SampledBatches:
 
     def _batch(self, rows: NDArray[np.int64], draw: Draw) -> Batch:
         users = self.train.users[rows].astype(np.int64)
-        items = torch.from_numpy(np.column_stack([self.train.items[rows], draw(users)])).to(self._device)
+        negatives = draw(users)
+        pairs = np.empty((len(rows), 1 + negatives.shape[1]), dtype=np.int64)
+        pairs[:, 0], pairs[:, 1:] = self.train.items[rows], negatives
+        items = torch.from_numpy(pairs).to(self._device)
         labels = torch.zeros(items.shape, device=self._device)
         labels[:, 0] = 1
         past = self.train.histories.padded_before(rows, self._scorer.history_length)
