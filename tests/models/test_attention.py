@@ -71,6 +71,21 @@ def test_a_longer_neighbour_in_the_batch_does_not_matter() -> None:
     torch.testing.assert_close(states[1], state(ONE, 9, 8, 7, 6))
 
 
+def test_gradients_of_a_batch_are_the_sum_of_those_of_its_sequences() -> None:
+    """Short sequences share rows in a batch, and must not notice."""
+    batch = torch.tensor([[PADDING, PADDING, PADDING, 3], [9, 8, 7, 6], [PADDING, PADDING, 5, 4]])
+    steps = torch.tensor([3, 4, 5, 6, 7, 10, 11])
+    rows = [(batch[:1, 3:], [0]), (batch[1:2], [0, 1, 2, 3]), (batch[2:, 2:], [0, 1])]
+
+    def gradients(histories: torch.Tensor, places: torch.Tensor) -> list[torch.Tensor]:
+        states = ONE.states(Context(torch.zeros(len(places), dtype=torch.long), histories, places))
+        return list(torch.autograd.grad(states.pow(3).sum(), list(ONE.parameters())))
+
+    alone = [gradients(history, torch.tensor(places)) for history, places in rows]
+    for together, parts in zip(gradients(batch, steps), zip(*alone, strict=True), strict=True):
+        torch.testing.assert_close(together, sum(parts), rtol=1e-4, atol=1e-5)  # sums in another order
+
+
 def test_nothing_but_padding_gives_a_finite_state_and_gradient() -> None:
     scorer = attention()
     context = Context(torch.tensor([0, 1]), torch.tensor([[PADDING] * 4, [PADDING, PADDING, 5, 6]]))
