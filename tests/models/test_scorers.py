@@ -9,6 +9,7 @@ from feature_tables import with_features
 from small import small_split
 from towpath.data.negatives import NegativeSampler
 from towpath.errors import ConfigError
+from towpath.models.ease import taken_matrix
 from towpath.models.registry import MODELS, build, depends_on_seed, is_trainable
 from towpath.models.scorer import Scorer, Sizes, context_of, sizes_of
 from towpath.rng import Rng
@@ -170,9 +171,19 @@ def test_a_start_from_ease_ranks_like_ease_when_wide_enough() -> None:
     assert together > 0.999
 
 
-def test_a_start_from_ease_is_calibrated() -> None:
+def test_a_start_from_the_data_ranks_like_them_when_wide_enough() -> None:
+    mf = build("mf", {"embedding_dim": 39, "start": "svd"}, SIZES)
+    mf.initialise(SPLIT.train, Rng(0))
+    copied = scores(mf, np.arange(60), torch.arange(SIZES.items)[None])
+    taken = torch.from_numpy(taken_matrix(SPLIT.train).toarray())
+    assert torch.corrcoef(torch.stack([copied.flatten(), taken.flatten()]))[0, 1] > 0.99
+    assert copied[taken == 1].min() > copied[taken == 0].max()
+
+
+@pytest.mark.parametrize("start", ["svd", "ease"])
+def test_a_start_in_closed_form_is_calibrated(start: str) -> None:
     """Among positives and as many negatives, the mean probability is one half."""
-    mf = build("mf", {"embedding_dim": 8, "start": "ease", "start_ridge": 10.0}, SIZES)
+    mf = build("mf", {"embedding_dim": 8, "start": start, "start_ridge": 10.0}, SIZES)
     mf.initialise(SPLIT.train, Rng(0))
     users = SPLIT.train.users.astype(np.int64)
     negative = NegativeSampler(SPLIT.train).sample(users, 1, Rng(5).numpy("n"))

@@ -1,10 +1,10 @@
-"""Vectors for a factorisation without training: the best low-rank copy of EASE, as logits."""
+"""Vectors for a factorisation without training: the best low-rank copy of the data or of EASE, as logits."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import optimize, sparse, special
 from scipy.sparse.linalg import LinearOperator, svds
 
 from towpath.data.interactions import Interactions
@@ -42,6 +42,21 @@ def start_from_ease(train: Interactions, dim: int, ridge: float, rng: Rng) -> Cl
         rmatvec=lambda v: weights.T @ (taken.T @ v),
         dtype=np.float32,
     )
+    return _low_rank(scores, train, dim, rng)
+
+
+def start_from_data(train: Interactions, dim: int, rng: Rng) -> ClosedStart:
+    """The same for the matrix X of what was taken itself (PureSVD): where alternating least squares end.
+
+    X ~ U S V',   p = sqrt(a S) U,   q = sqrt(a S) V,   logit = <p, q> + b
+    """
+    return _low_rank(taken_matrix(train), train, dim, rng)
+
+
+def _low_rank(
+    scores: LinearOperator | sparse.csr_matrix, train: Interactions, dim: int, rng: Rng
+) -> ClosedStart:
+    """The rank-d matrix nearest to these scores (users, items), as the logits of a factorisation."""
     rank = min(dim, min(scores.shape) - 1)
     left, values, right = svds(scores, k=rank, rng=rng.numpy("initialise", "decomposition"))
     root = np.sqrt(values)
@@ -65,18 +80,23 @@ def _calibrate(
     rows = rows[~np.isin(train.users[rows], sampler.exhausted)]
     who = train.users[rows].astype(np.int64)
     other = sampler.sample(who, 1, generator)[:, 0]
-    product = np.concatenate([(users[who] * items[i]).sum(1) for i in (train.items[rows], other)])
-    label = np.repeat([1.0, 0.0], len(who))
+    product = np.concatenate(
+        [np.einsum("nd,nd->n", users[who], items[i]) for i in (train.items[rows], other)]
+    )
+    return _logistic_line(product.astype(np.float64), np.repeat([1.0, 0.0], len(who)))
 
-    def loss(line: NDArray[np.float64]) -> float:
+
+def _logistic_line(x: NDArray[np.float64], label: NDArray[np.float64]) -> tuple[float, float]:
+    """Scale > 0 and shift of x (n,) under which the logistic loss of these labels is smallest."""
+
+    def loss(line: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         # The scale as an exponential, so that it stays positive and the order of the scores is kept.
-        logit = np.exp(line[0]) * product + line[1]
-        return float(np.mean(np.logaddexp(0, logit) - label * logit))
+        logit = np.exp(line[0]) * x + line[1]
+        chance = special.expit(logit)
+        # log(1 + e^s) = s - log(sigmoid(s)), from the one exponential that was taken.
+        value = np.mean((1 - label) * logit - np.log(np.maximum(chance, np.finfo(np.float64).tiny)))
+        slope = np.array([np.mean((chance - label) * x) * np.exp(line[0]), np.mean(chance - label)])
+        return float(value), slope
 
-    def slope(line: NDArray[np.float64]) -> NDArray[np.float64]:
-        logit = np.exp(line[0]) * product + line[1]
-        error = special.expit(logit) - label
-        return np.array([np.mean(error * product) * np.exp(line[0]), np.mean(error)])
-
-    found = optimize.minimize(loss, np.zeros(2), jac=slope, method="BFGS").x
+    found = optimize.minimize(loss, np.zeros(2), jac=True, method="BFGS").x
     return float(np.exp(found[0])), float(found[1])

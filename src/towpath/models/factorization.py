@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
 from towpath.kernels.inner_products import inner_products, usable
-from towpath.models.closed_start import ClosedStart, start_from_ease
+from towpath.models.closed_start import ClosedStart, start_from_data, start_from_ease
 from towpath.models.item_table import ItemRate, ItemStart, start_vectors
 from towpath.models.scorer import SPARSE_FROM_ROWS, Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
@@ -18,10 +18,10 @@ class FactorizationSettings(Settings):
     """Settings of matrix factorisation."""
 
     embedding_dim: int = Field(32, ge=1, description="Length of the user and item vectors.")
-    start: Literal["random", "ease"] = Field(
+    start: Literal["random", "svd", "ease"] = Field(
         "random",
-        description="Where training starts: `random` vectors, or those that copy `ease` best, which are good "
-        "before the first epoch (lower learning_rate then).",
+        description="Where training starts: `random` vectors, those that copy the data best (`svd`), or "
+        "those that copy `ease` best; both are good before the first epoch (lower learning_rate then).",
     )
     init_std: float = Field(0.1, gt=0, description="Standard deviation of the vectors' random start.")
     start_ridge: float = Field(800.0, gt=0, description="Ridge penalty of the EASE that start=ease copies.")
@@ -55,16 +55,14 @@ class Factorization(Scorer):
         self.bias = nn.Parameter(torch.zeros(()))
 
     def initialise(self, train: Interactions, rng: Rng) -> None:
-        """Draw the vectors, or take them from EASE or a table; biases of users and items start at zero."""
+        """Draw the vectors, or take them in closed form or from a table; biases of rows start at zero."""
         with torch.no_grad():
             for name, table in (("users", self.users), ("items", self.items)):
                 table.weight.normal_(0, self.settings.init_std, generator=rng.torch("initialise", name))
                 table.weight[:, -1] = 0
             self.bias.zero_()
-            if self.settings.start == "ease":
-                self._take(
-                    start_from_ease(train, self.settings.embedding_dim, self.settings.start_ridge, rng)
-                )
+            if self.settings.start != "random":
+                self._take(self._closed_start(train, rng))
             if self.settings.item_start != "random":
                 dim, std = self.settings.embedding_dim, self.settings.init_std
                 start = start_vectors(train, rng, dim, self.settings.item_start, std)
@@ -74,6 +72,11 @@ class Factorization(Scorer):
     def rates(self) -> dict[str, float]:
         """The item vectors may have a rate of their own."""
         return {"items.weight": self.settings.item_rate}
+
+    def _closed_start(self, train: Interactions, rng: Rng) -> ClosedStart:
+        if self.settings.start == "svd":
+            return start_from_data(train, self.settings.embedding_dim, rng)
+        return start_from_ease(train, self.settings.embedding_dim, self.settings.start_ridge, rng)
 
     def _take(self, start: ClosedStart) -> None:
         self.users.weight[:, :-1] = torch.from_numpy(start.users)
