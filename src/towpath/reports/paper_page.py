@@ -11,6 +11,7 @@ from towpath.experiments.paper.arenas import arena_form
 from towpath.experiments.paper.catalogue import experiment_named
 from towpath.experiments.paper.claims import Verdict
 from towpath.experiments.paper.experiment import Experiment, quickened
+from towpath.experiments.paper.locks import LOCK, locked
 from towpath.experiments.paper.record import CELLS, Record, read_record
 from towpath.experiments.paper.results import Found
 from towpath.files import write_text
@@ -58,7 +59,6 @@ def read_results(folder: Path) -> Results:
 def write_results(results: Results, folder: Path) -> list[Path]:
     """The paths of what was written: the page first, then the other forms of the same."""
     page = paper_page(results)
-    write_page(page, folder / "index.html")
     tables = [table for section in page.sections for table in section.tables]
     figures = [figure for section in page.sections for figure in section.figures if figure.svg]
     texts = {
@@ -68,8 +68,10 @@ def write_results(results: Results, folder: Path) -> list[Path]:
     }
     texts |= {f"table-{n}.csv": to_csv(table) for n, table in enumerate(tables, start=1)}
     texts |= {f"figure-{n}.svg": standalone_svg(f.svg or "") for n, f in enumerate(figures, start=1)}
-    for name, text in texts.items():
-        write_text(folder / name, text)
+    with locked(folder / LOCK):  # another process may have finished at the same time
+        write_page(page, folder / "index.html")
+        for name, text in texts.items():
+            write_text(folder / name, text)
     return [folder / name for name in ("index.html", *texts)]
 
 

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from towpath.experiments.paper.experiment import Experiment
 from towpath.experiments.paper.published import PUBLISHED_LIFTS, printed, printed_difference
 from towpath.experiments.paper.results import Found, Measure
-from towpath.reports.tables import Cell, Interval, Mean, Table
-
-NOTHING = "—"
+from towpath.reports.tables import NOTHING, Cell, Interval, Mean, Table
 
 
 def main_table(found: Found, columns: Sequence[str]) -> Table:
@@ -55,7 +53,7 @@ def difference_table(found: Found, pairs: Sequence[tuple[str, str]]) -> Table | 
             gap = (
                 printed_difference(found.facts.published_as, pair, measure.printed) if found.k == 10 else None
             )
-            cells += [_gap(found, pair, measure), NOTHING if gap is None else f"{gap:+.2f}"]
+            cells += [_gap(found, pair, measure), NOTHING if gap is None else gap]
         rows.append(tuple(cells))
     heads = ("difference", *(t for m in measures for t in (m.heading, f"{m.name} in the paper")))
     caption = (
@@ -90,7 +88,7 @@ def lift_table(found: Found, experiment: Experiment) -> Table | None:
         for measure in measures:
             base, gap = found.mean(control, measure)[0], found.difference(column, control, measure)
             cells.append(Interval(*(100 * part / base for part in (gap.mean, gap.low, gap.high))))
-            cells.append(f"{PUBLISHED_LIFTS[column][measure.metric]:+.2f}")
+            cells.append(PUBLISHED_LIFTS[column][measure.metric])
         rows.append(tuple(cells))
     heads = ("method", *(t for m in measures for t in (f"{m.heading}, %", f"{m.name} in the paper, %")))
     caption = f"{found.facts.title}: relative lift over {control} in per cent, with 95 % intervals."

@@ -28,6 +28,7 @@ class Mean:
 
 
 Cell = str | int | float | Interval | Mean
+NOTHING = "—"  # where there is no number
 # How the best and the second best of a column are set in Markdown; pages and LaTeX have bold and underlines.
 _MARKS = {1: "**", 2: "_"}
 
@@ -56,9 +57,9 @@ class Table:
         return [[cell.place if isinstance(cell, Mean) else 0 for cell in row] for row in self.rows]
 
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers only, and are set flush right."""
+        """Which columns hold numbers, or nothing, and are set flush right."""
         return [
-            bool(self.rows) and not any(isinstance(row[c], str) for row in self.rows)
+            bool(self.rows) and all(not isinstance(row[c], str) or row[c] == NOTHING for row in self.rows)
             for c in range(len(self.columns))
         ]
 

@@ -144,3 +144,27 @@ def test_what_is_not_there_is_one_sentence(folder: Path) -> None:
         limited(TINY, ["tyny"], [])
     with pytest.raises(ConfigError, match="--tuned takes a folder"):
         plan(TINY, asked(folder, tuned=folder / "nowhere"))
+
+
+def search(folder: Path, fingerprint: str, settings: dict[str, object]) -> None:
+    """What towpath tune leaves behind for mf by transport."""
+    folder.mkdir(parents=True)
+    about = {"format": 1, "fingerprint": fingerprint, "model": "mf", "method": "transport"}
+    (folder / "tune.json").write_text(json.dumps(about))
+    (folder / "best.json").write_text(json.dumps(about | {"settings": settings}))
+
+
+def test_tuned_settings_go_to_the_game_they_were_searched_for(folder: Path) -> None:
+    here = open_arena(Place("tiny", None, folder)).split.fingerprint
+    search(folder / "tuned" / "one", here, {"penalty": 3.0, "scope": "all", "epochs": 50})
+    search(folder / "tuned" / "two", here, {"penalty": 9.0, "players": "models", "scope": "all"})
+    search(folder / "tuned" / "three", "other data", {"penalty": 7.0, "scope": "all"})
+    search(folder / "tuned" / "tiny-simulation" / "dt", "other data", {"penalty": 5.0, "scope": "all"})
+    made = plan(TINY, asked(folder, tuned=folder / "tuned"))
+    settings = {arena: mine["DT-MCF"]["settings"] for arena, mine in made.record.settings.items()}
+    assert (settings["tiny"]["penalty"], settings["tiny-simulation"]["penalty"]) == (3.0, 5.0)
+    assert settings["tiny"]["epochs"] == 3  # what the experiment sets itself stays
+    assert made.record.origins == {
+        "tiny": {"DT-MCF": "tuned on this split"},
+        "tiny-simulation": {"DT-MCF": "tuned on another split"},
+    }

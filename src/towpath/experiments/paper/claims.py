@@ -167,12 +167,11 @@ class WeightsAre:
     def judge(self, found: Found) -> Verdict | None:
         """By the mean over seeds and its t-interval."""
         kept = found.pairs(self.column) if self.column in found.columns else []
-        if not kept or ("exposure" in self.statistic or self.statistic.startswith("even")) != (
-            kept[0].exposure is not None
-        ):
+        told = [STATISTICS[self.statistic](pairs) for pairs in kept]
+        values = [value for value in told if value is not None]
+        if not values:
             return None
         claim = f"{self.column}: {self.claim}"
-        values = [STATISTICS[self.statistic](pairs) for pairs in kept]
         if len(values) < 2:
             only = f"one seed says {values[0]:+.3f}, and nothing of how much seeds differ."
             return Verdict(claim, found.facts.title, "not tested", only)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from towpath.errors import ConfigError, unknown_name
+from towpath.errors import unknown_name
 from towpath.experiments.curve import Value, label_of
 from towpath.experiments.curve import sweep as swept
 from towpath.experiments.paper.arenas import arena_form
@@ -14,7 +14,7 @@ from towpath.models.registry import is_trainable
 
 Picture = Literal["weights", "time"]
 QUICK_SEEDS = 2
-QUICK_EPOCHS = 8
+QUICK_EPOCHS = 5
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,3 @@ def _refuse_strangers(kind: str, names: Sequence[str], known: Sequence[str]) -> 
     for name in names:
         if name not in known:
             raise unknown_name(kind, name, known)
-
-
-def seeds_of(experiment: Experiment, asked: Sequence[int]) -> tuple[int, ...]:
-    """The seeds that were asked for, or as many as the experiment wants."""
-    if len(set(asked)) < len(asked):
-        raise ConfigError(f"Seeds are to differ, and these came: {', '.join(map(str, asked))}.")
-    return tuple(asked) or tuple(range(experiment.seeds))

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+LOCK = ".lock"  # of a folder whose files are written together
+
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:

@@ -14,6 +14,7 @@ from towpath.experiments.paper.arenas import Arena, Place, arena_form, open_aren
 from towpath.experiments.paper.cells import Piece, Told, finish
 from towpath.experiments.paper.code_version import code_version
 from towpath.experiments.paper.experiment import Experiment
+from towpath.experiments.paper.locks import LOCK, locked
 from towpath.experiments.paper.record import CELLS, PlannedCell, Record, hardware, write_record
 from towpath.experiments.paper.results import ArenaFacts
 from towpath.experiments.paper.tuned import Chosen, read_searches, tuned_recipe
@@ -54,7 +55,8 @@ class Plan:
     def keep(self, out: Path) -> Path:
         """The folder of the experiment, now with its record."""
         folder = out / self.record.experiment
-        write_record(self.record, folder)
+        with locked(folder / LOCK):
+            write_record(self.record, folder)
         return folder
 
 

@@ -62,43 +62,53 @@ def read_pairs(path: Path) -> KeptPairs:
     return KeptPairs(**columns)
 
 
-# -- what the paper says of weights, each as a number that is positive if it is so --------------------------
+# -- what the paper says of weights, each as a number that is positive if it is so; None where it cannot be --
 
 
-def more_on_positives(pairs: KeptPairs) -> float:
+def more_on_positives(pairs: KeptPairs) -> float | None:
     """Mean weight of what was taken minus that of what was not."""
+    if not (pairs.scope & pairs.taken).any():
+        return None
     return _mean(pairs.weights[pairs.taken]) - _mean(pairs.weights[~pairs.taken])
 
 
-def more_on_shown(pairs: KeptPairs) -> float:
+def more_on_shown(pairs: KeptPairs) -> float | None:
     """Mean weight of what f would show minus that of the rest, among pairs that w reweighs."""
     inside = pairs.where(pairs.scope)
     return _mean(inside.weights[inside.shown]) - _mean(inside.weights[~inside.shown])
 
 
-def rising_with_score(pairs: KeptPairs) -> float:
+def rising_with_score(pairs: KeptPairs) -> float | None:
     """Rank correlation of weight and score among what f would show."""
     return _correlation(pairs, pairs.scope & pairs.shown, pairs.scores)
 
 
-def flat_elsewhere(pairs: KeptPairs) -> float:
+def flat_elsewhere(pairs: KeptPairs) -> float | None:
     """The rank correlation of weight and score among what would be shown minus that among the rest."""
-    return rising_with_score(pairs) - _correlation(pairs, pairs.scope & ~pairs.shown, pairs.scores)
+    shown, rest = (
+        _correlation(pairs, pairs.scope & part, pairs.scores) for part in (pairs.shown, ~pairs.shown)
+    )
+    return shown - rest
 
 
-def rising_with_exposure(pairs: KeptPairs) -> float:
+def rising_with_exposure(pairs: KeptPairs) -> float | None:
     """Rank correlation of weight and true exposure among negatives."""
-    assert pairs.exposure is not None, "asked of simulated worlds only"
+    if pairs.exposure is None:
+        return None
     return _correlation(pairs, pairs.scope & ~pairs.taken, pairs.exposure)
 
 
-def even_on_positives(pairs: KeptPairs) -> float:
-    """That correlation among negatives minus the one among positives."""
-    assert pairs.exposure is not None, "asked of simulated worlds only"
-    return rising_with_exposure(pairs) - _correlation(pairs, pairs.scope & pairs.taken, pairs.exposure)
+def even_on_positives(pairs: KeptPairs) -> float | None:
+    """The rank correlation of weight and true exposure among negatives minus that among positives."""
+    if pairs.exposure is None or not (pairs.scope & pairs.taken).any():
+        return None
+    negatives, positives = (
+        _correlation(pairs, pairs.scope & part, pairs.exposure) for part in (~pairs.taken, pairs.taken)
+    )
+    return negatives - positives
 
 
-STATISTICS: dict[str, Callable[[KeptPairs], float]] = {
+STATISTICS: dict[str, Callable[[KeptPairs], float | None]] = {
     "more on positives": more_on_positives,
     "more on shown": more_on_shown,
     "rising with score": rising_with_score,
