@@ -1,5 +1,6 @@
 """The page about one run: what it was made from, how it went, how good it is, what to be careful about."""
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -133,10 +134,16 @@ def _again_section(facts: RunFacts) -> Section:
         "it does not name have their defaults; the table has all of them."
     )
     made = f"Made with {versions}. Fingerprint of the split: {facts.data['fingerprint']}."
-    rows = tuple((name, _shown(value)) for name, value in facts.recipe["settings"].items())
-    settings = Table(("setting", "value"), rows, "All settings as they were used.")
-    return Section("To make it again", (text, made), (settings,), commands=(facts.command,))
+    return Section("To make it again", (text, made), (_settings_table(facts),), commands=(facts.command,))
+
+
+def _settings_table(facts: RunFacts) -> Table:
+    """All settings, two to a row so that they take half the page."""
+    cells = [(name, _shown(value)) for name, value in facts.recipe["settings"].items()]
+    half = (len(cells) + 1) // 2
+    rows = tuple((*a, *b) for a, b in zip_longest(cells[:half], cells[half:], fillvalue=("", "")))
+    return Table(("setting", "value", "setting", "value"), rows, "All settings as they were used.")
 
 
 def _shown(value: Any) -> str:  # any JSON
-    return "none" if value is None else str(value)
+    return {None: "none", "": "empty"}.get(value, str(value)) if not isinstance(value, list) else str(value)
