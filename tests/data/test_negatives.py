@@ -1,7 +1,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixed_scorers import events
@@ -13,6 +13,7 @@ from towpath.errors import DataError
 from towpath.rng import Rng
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 30)), min_size=1))
 def test_a_pair_set_contains_what_was_put_in_and_nothing_else(pairs: list[tuple[int, int]]) -> None:
     grid_users, grid_items = np.divmod(np.arange(21 * 31, dtype=np.int64), 31)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from towpath.errors import ConfigError, TrainingError
+from towpath.kernels.ordering import best_of_rows, usable
 
 HIDDEN = float("-inf")  # the score of a candidate that is not ranked
 
@@ -72,6 +73,11 @@ def top_k(scores: Tensor, k: int, *, name: Callable[[int], str] | None = None) -
     if not 0 < k <= scores.shape[1]:
         raise ConfigError(f"k must lie between 1 and the {scores.shape[1]:,} candidates, but it is {k:,}.")
     _refuse_nan(scores, name)
+    return best_of_rows(scores, k) if usable(scores) else top_k_in_torch(scores, k)
+
+
+def top_k_in_torch(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The same for any type and device."""
     values, columns = scores.topk(min(k + 1, scores.shape[1]), dim=1)
     cut_ties = (
         values[:, k - 1] == values[:, -1] if k < scores.shape[1] else values.new_zeros(0, dtype=torch.bool)

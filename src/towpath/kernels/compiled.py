@@ -163,3 +163,94 @@ def draw_unknown(pairs: Any, users: Any, rng: Any, rounds: int, items: Any) -> A
         if left == 0:
             break
     return places
+
+
+@njit(cache=True, nogil=True)
+def ordered(bits: Any) -> Any:
+    """The bits of a float32 as a number that is larger where the float is; both zeros are the same."""
+    sign = np.uint32(0x80000000)
+    if bits == sign:
+        return sign
+    return np.uint32(bits ^ np.uint32(0xFFFFFFFF)) if bits & sign else np.uint32(bits | sign)
+
+
+@njit(cache=True, nogil=True)
+def sort_by_key(keys: Any, places: Any, spare_keys: Any, spare_places: Any) -> None:
+    """Put keys (n,) uint32 in ascending order and their places alike; equal keys stay as they came.
+
+    A radix sort: four passes of eight bits, there and back between the arrays and their spares.
+    """
+    counts = np.zeros((4, 256), np.int64)
+    for key in keys:
+        for digit in range(4):
+            counts[digit, (key >> np.uint32(8 * digit)) & np.uint32(255)] += 1
+    for digit in range(4):
+        total = 0
+        for value in range(256):
+            total, counts[digit, value] = total + counts[digit, value], total
+        for n in range(len(keys)):
+            value = (keys[n] >> np.uint32(8 * digit)) & np.uint32(255)
+            to = counts[digit, value]
+            counts[digit, value] = to + 1
+            spare_keys[to], spare_places[to] = keys[n], places[n]
+        keys, places, spare_keys, spare_places = spare_keys, spare_places, keys, places
+
+
+@njit(cache=True, nogil=True)
+def best_of_rows(part: int, parts: int, scores: Any, values: Any, columns: Any) -> None:
+    """Fill values and columns (b, k) with the k highest scores of each row (b, n), best first.
+
+    Among equal scores the lower column comes first. A count by the leading bits says how low the k-th best
+    can lie, and only what lies no lower is sorted.
+    """
+    width, k = scores.shape[1], values.shape[1]
+    bits = scores.view(np.uint32)
+    keys, places = np.empty((3, width), np.uint32), np.empty((2, width), np.int32)
+    for r in range(len(scores) * part // parts, len(scores) * (part + 1) // parts):
+        counts = np.zeros(4096, np.int32)
+        for i in range(width):
+            key = np.uint32(ordered(bits[r, i]) ^ np.uint32(0xFFFFFFFF))  # the highest score first
+            keys[2, i] = key
+            counts[key >> np.uint32(20)] += 1
+        last, found = -1, 0
+        while found < k:
+            last += 1
+            found += counts[last]
+        left = 0
+        for i in range(width):
+            keys[0, left], places[0, left] = keys[2, i], i
+            left += 1 if np.int64(keys[2, i] >> np.uint32(20)) <= last else 0
+        sort_by_key(keys[0, :left], places[0, :left], keys[1, :left], places[1, :left])
+        for n in range(k):
+            columns[r, n] = places[0, n]
+            values[r, n] = scores[r, places[0, n]]
+
+
+@njit(cache=True, nogil=True)
+def line_potential(points: Any, masses: Any, values: Any, order: Any, knots: Any) -> float:
+    """The Wasserstein distance between the positive and the negative masses on the line.
+
+    Fills `order` and `knots` (n,) with the points in ascending order, and `values` (n,) with the potential at
+    each of them: the integral from there to infinity of sign(F_x - F_y).
+    """
+    n = len(points)
+    bits = points.view(np.uint32)
+    keys, places = np.empty((2, n), np.uint32), np.empty((2, n), np.int32)
+    for i in range(n):
+        keys[0, i], places[0, i] = ordered(bits[i]), i
+    sort_by_key(keys[0], places[0], keys[1], places[1])
+    ahead, distance = np.empty(n), 0.0
+    for i in range(n):
+        order[i] = places[0, i]
+        knots[i] = points[order[i]]
+        ahead[i] = masses[order[i]] + (ahead[i - 1] if i else 0.0)  # F_x - F_y from here to the next knot
+    value = 0.0
+    values[n - 1] = 0
+    for i in range(n - 2, -1, -1):
+        apart = knots[i + 1] - knots[i]
+        distance += abs(ahead[i]) * apart
+        # Rounding leaves crumbs where the measures agree; they must not turn into slopes of one.
+        if abs(ahead[i]) > 1e-7:
+            value += np.sign(ahead[i]) * apart
+        values[i] = value
+    return distance

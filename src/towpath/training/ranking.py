@@ -10,6 +10,7 @@ from torch import Tensor
 from towpath.data.interactions import Interactions
 from towpath.evaluation.ranking import HIDDEN, rows_per_block
 from towpath.evaluation.scoring import judging, score_catalogue
+from towpath.kernels.ordering import best_of_rows, usable
 from towpath.models.scorer import Scorer
 
 
@@ -74,7 +75,8 @@ def _fill(
 ) -> None:
     """Rank the catalogue for one block of consecutive users."""
     block = slice(int(users[0]), int(users[-1]) + 1)
-    values, columns = score_catalogue(scorer, users, train.histories).cpu().topk(found.head.shape[1], dim=1)
+    scores, depth = score_catalogue(scorer, users, train.histories).cpu(), found.head.shape[1]
+    values, columns = best_of_rows(scores, depth) if usable(scores) else scores.topk(depth, dim=1)
     counts = (values > HIDDEN).sum(1)
     # A user with fewer than `shown` untaken items is shown all of them.
     last = (counts.clamp(max=shown) - 1).clamp(min=0)

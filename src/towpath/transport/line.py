@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from towpath.kernels.ordering import line_potential, usable
+
 
 @dataclass(frozen=True)
 class LineTransport:
@@ -37,6 +39,20 @@ def transport_on_line(x: Tensor, mass_x: Tensor, y: Tensor, mass_y: Tensor) -> L
     >>> transport_on_line(*(torch.tensor(v) for v in ([0.0, 1.0], [0.5, 0.5], [2.0], [1.0]))).distance
     tensor(1.5000)
     """
+    solve = line_potential if usable(x, mass_x, y, mass_y) else potential_in_torch
+    knots, order, values, distance = solve(x, mass_x, y, mass_y)
+    unsorted = torch.empty_like(values)
+    unsorted[order] = values
+    mean = (unsorted[: len(x)] * mass_x).sum()
+    return LineTransport(
+        torch.as_tensor(distance, dtype=knots.dtype), knots, values - mean, unsorted[: len(x)] - mean
+    )
+
+
+def potential_in_torch(
+    x: Tensor, mass_x: Tensor, y: Tensor, mass_y: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What `kernels.ordering.line_potential` gives, for any type and device."""
     knots, order = torch.cat([x, y]).sort()
     jumps = torch.cat([mass_x, -mass_y])[order]
     difference = jumps.double().cumsum(0)[:-1]  # F_x - F_y between neighbouring knots
@@ -45,8 +61,4 @@ def transport_on_line(x: Tensor, mass_x: Tensor, y: Tensor, mass_y: Tensor) -> L
     slopes = torch.where(difference.abs() > 1e-7, difference.sign(), 0.0).to(knots.dtype)
     from_right = (slopes * widths).flip(0).cumsum(0).flip(0)
     values = torch.cat([from_right, from_right.new_zeros(1)])
-    unsorted = torch.empty_like(values)
-    unsorted[order] = values
-    mean = (unsorted[: len(x)] * mass_x).sum()
-    distance = (difference.abs().to(knots.dtype) * widths).sum()
-    return LineTransport(distance, knots, values - mean, unsorted[: len(x)] - mean)
+    return knots, order, values, (difference.abs().to(knots.dtype) * widths).sum()

@@ -1,0 +1,152 @@
+"""What towpath takes for the same: one kind of measurement per process, a line of JSON.
+
+python -m benchmarks.peer_towpath KIND FOLDER THREADS DIM
+"""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from benchmarks.cost import learner_of
+from towpath.data.interactions import Interactions
+from towpath.data.split import Split
+from towpath.data.vocabulary import Vocabulary
+from towpath.evaluation.evaluate import evaluate
+from towpath.evaluation.ranking import rows_per_block, top_k
+from towpath.evaluation.scoring import judging, score_catalogue
+from towpath.evaluation.task import join
+from towpath.methods.recipe import Recipe
+from towpath.rng import Rng
+
+EPOCHS = 4
+MOST_EPOCHS = 40
+
+
+def main() -> None:
+    kind, folder, threads, dim = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    torch.set_num_threads(threads)
+    print(json.dumps(KINDS[kind](folder, {"embedding_dim": dim})))
+
+
+def read_split(folder: Path) -> Split:
+    data = np.load(folder / "events.npz")
+    users, items = (Vocabulary(pa.array(range(n))) for n in data["shape"])
+    parts = (
+        Interactions(data[f"{part}_users"], data[f"{part}_items"], users, items)
+        for part in ("train", "validation", "test")
+    )
+    return Split(*parts, "benchmark")
+
+
+def best(do: Callable[[], object], times: int = EPOCHS) -> dict[str, float]:
+    """The least wall-clock and processor seconds of several."""
+    wall, processor = [], []
+    for _ in range(times):
+        began, spent = time.perf_counter(), time.process_time()
+        do()
+        wall.append(time.perf_counter() - began)
+        processor.append(time.process_time() - spent)
+    return {"seconds": min(wall), "processor_seconds": min(processor)}
+
+
+def epoch_of(split: Split, method: str, settings: dict[str, Any]) -> dict[str, float]:
+    """An epoch, the first left out: it compiles."""
+    learner = learner_of(Recipe("mf", method, settings), split)
+    number = iter(range(1, 1000))
+    learner.epoch(next(number))
+    return best(lambda: learner.epoch(next(number)))
+
+
+def epochs(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    split = read_split(folder)
+    return {
+        "plain": epoch_of(split, "plain", settings),
+        "plain, one negative": epoch_of(split, "plain", settings | {"negatives": 1}),
+        "transport": epoch_of(split, "transport", settings | {"warm_epochs": 0}),
+    }
+
+
+def memory(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """The peak of a process that trains as RecBole's does."""
+    epoch_of(read_split(folder), "plain", settings | {"negatives": 1})
+    return {"peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def curves(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    split = read_split(folder)
+    learner_of(Recipe("mf", "plain", settings), split).epoch(1)  # compiles
+    return {
+        "plain": curve(split, settings, MOST_EPOCHS),
+        "svd": curve(split, settings | {"start": "svd", "learning_rate": 0.0003}, 3),
+    }
+
+
+def curve(split: Split, settings: dict[str, Any], most: int) -> list[tuple[float, float]]:
+    """Seconds of training so far, making the start included, and the test Hit@10 then."""
+    began = time.perf_counter()
+    learner = learner_of(Recipe("mf", "plain", settings), split)
+    spent = time.perf_counter() - began
+    points = [(spent, _hit(learner.scorer, split))]
+    for number in range(1, most + 1):
+        began = time.perf_counter()
+        learner.epoch(number)
+        spent += time.perf_counter() - began
+        points.append((spent, _hit(learner.scorer, split)))
+    return points
+
+
+def _hit(scorer: Any, split: Split) -> float:
+    return float(evaluate(scorer, split).per_user["hit"].mean())
+
+
+def ranking(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Full-ranking evaluation, and lists of ten for everyone, both without what was seen."""
+    split = read_split(folder)
+    scorer = learner_of(Recipe("mf", "plain", settings), split).scorer
+    seen = join(split.train, split.validation).histories
+
+    def recommend() -> None:
+        step = rows_per_block(split.train.n_items)
+        with judging(scorer):
+            for start in range(0, split.train.n_users, step):
+                users = np.arange(start, min(start + step, split.train.n_users))
+                top_k(score_catalogue(scorer, users, seen), 10)
+
+    return {"evaluation": best(lambda: evaluate(scorer, split), 5), "recommend": best(recommend, 5)}
+
+
+def growth(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """An epoch on made data of MovieLens 1M's size and of ten times as many events, as MovieLens 10M has."""
+    one, ten = (made(size) for size in (1, 10))
+    return {"one": epoch_of(one, "plain", settings), "ten": epoch_of(ten, "plain", settings)}
+
+
+def made(times: int) -> Split:
+    """Random events: so many times more of them and of users, with 10,700 instead of 3,700 items for ten."""
+    rng = Rng(0).numpy("growth")
+    users, items, events = 6_000 * times, round(3_700 * times**0.46), 1_000_000 * times
+    who = np.sort((users * rng.random(events) ** 1.3).astype(np.int32))
+    what = (items * rng.random(events) ** 2).astype(np.int32)
+    train = Interactions(who, what, Vocabulary(pa.array(range(users))), Vocabulary(pa.array(range(items))))
+    few = train.where(np.arange(events) < 10)  # nothing is judged on these
+    return Split(train, few, few, "benchmark")
+
+
+KINDS: dict[str, Callable[[Path, dict[str, Any]], dict[str, Any]]] = {
+    "epochs": epochs,
+    "memory": memory,
+    "curves": curves,
+    "ranking": ranking,
+    "growth": growth,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Us and the peers side by side in one run: one table with ratios and the hardware.
+
+    python -m benchmarks.peers [ml-1m] --data-dir DIR [--dim 32] [--threads 2] [--out build/bench]
+
+Same data, same split (the last event tests, the one before validates), same dimension, same threads; every
+measurement is a process of its own, one after another, so that each has the machine to itself. Times of
+training leave evaluation out, for all alike. The peers live in environments of their own, which
+`python -m benchmarks.peer_environments` makes; one that is missing is said to be missing.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peer_environments import ROOT, interpreter
+from towpath.data.sources import read
+from towpath.data.split import Split, split_leave_last_two
+
+HERE = Path(__file__).parent
+OURS = ("epochs", "curves", "ranking", "memory", "growth")
+PEERS = ("implicit", "recbole")
+# The best test Hit@10 of implicit's BPR, and what its ALS reaches, on MovieLens 1M with 32 dimensions.
+BPR_QUALITY, ALS_QUALITY = 0.065, 0.0825
+
+
+@dataclass(frozen=True)
+class Line:
+    """One comparison: numbers of ours and of a peer, and the ratio that is wanted at most (theirs is one)."""
+
+    what: str
+    ours: float | None
+    theirs: float | None
+    peer: str
+    wanted: float
+    unit: str = "s"
+
+    @property
+    def ratio(self) -> float | None:
+        return self.ours / self.theirs if self.ours is not None and self.theirs else None
+
+    def to_row(self) -> str:
+        ours, theirs = (_shown(v, self.unit) for v in (self.ours, self.theirs))
+        ratio = "–" if self.ratio is None else f"{self.ratio:.3g}"
+        verdict = "not measured" if self.ratio is None else "yes" if self.ratio <= self.wanted else "**no**"
+        return f"| {self.what} | {ours} | {theirs} | {self.peer} | {ratio} | {self.wanted:.3g} | {verdict} |"
+
+
+def main() -> None:
+    options = _arguments()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_events(split_leave_last_two(read(options.data, data_dir=options.data_dir).interactions), folder)
+        arguments = [str(folder), str(options.threads), str(options.dim)]
+        found = {
+            kind: _ask([sys.executable, "-m", "benchmarks.peer_towpath", kind, *arguments]) for kind in OURS
+        }
+        found |= {peer: _ask_peer(peer, arguments) for peer in PEERS}
+    table = to_table(found, options)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "peers.json").write_text(json.dumps(found, indent=2), encoding="utf-8")
+    (options.out / "peers.md").write_text(table, encoding="utf-8")
+    print(table)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("data", nargs="?", default="ml-1m")
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--dim", type=int, default=32)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--out", type=Path, default=ROOT.parent / "bench")
+    return parser.parse_args()
+
+
+def write_events(split: Split, folder: Path) -> None:
+    """The three parts as arrays of codes, and `seen`, which is hidden when test is judged."""
+    parts = {"train": split.train, "validation": split.validation, "test": split.test}
+    arrays = {
+        f"{name}_{side}": getattr(part, side) for name, part in parts.items() for side in ("users", "items")
+    }
+    for side in ("users", "items"):
+        arrays[f"seen_{side}"] = np.concatenate([arrays[f"train_{side}"], arrays[f"validation_{side}"]])
+    np.savez(folder / "events.npz", shape=[split.train.n_users, split.train.n_items], **arrays)
+
+
+def _ask_peer(peer: str, arguments: list[str]) -> dict[str, Any] | None:
+    python = interpreter(peer)
+    if python is None:
+        print(f"{peer} is missing: python -m benchmarks.peer_environments {peer}", file=sys.stderr)
+        return None
+    return _ask([str(python), str(HERE / f"peer_{peer}.py"), *arguments])
+
+
+def _ask(command: list[str]) -> dict[str, Any] | None:
+    """What a measurement answers in its last line, or None with what it said when it broke."""
+    print("running", *command[1:4], file=sys.stderr, flush=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        print(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def lines(found: dict[str, Any]) -> list[Line]:
+    """Every comparison; what was not measured is None."""
+    plain = at(found, "epochs", "plain", "seconds")
+    one_negative = at(found, "epochs", "plain, one negative", "seconds")
+    transport = at(found, "epochs", "transport", "seconds")
+    fair, good = f"to test Hit@10 of {BPR_QUALITY:.1%}", f"to test Hit@10 of {ALS_QUALITY:.2%}, start=svd"
+    to_fair = (until(at(found, *place), BPR_QUALITY) for place in (("curves", "plain"), ("implicit", "bpr")))
+    to_good = (until(at(found, *place), ALS_QUALITY) for place in (("curves", "svd"), ("implicit", "als")))
+    evaluation = at(found, "ranking", "evaluation", "seconds")
+    default, *_ = batches = list((at(found, "recbole", "evaluation_seconds") or {"": None}).values())
+    lists = at(found, "ranking", "recommend", "seconds"), at(found, "implicit", "recommend_seconds")
+    memory = at(found, "memory", "peak_megabytes"), at(found, "recbole", "peak_megabytes")
+    ten, one = (at(found, "growth", size, "seconds") for size in ("ten", "one"))
+    return [
+        Line("epoch, one negative", one_negative, at(found, "recbole", "epoch_seconds"), "RecBole BPR", 0.1),
+        Line(fair, *to_fair, "implicit BPR", 1),
+        Line(good, *to_good, "implicit ALS", 3),
+        Line("full-ranking evaluation", evaluation, default, "RecBole, default batch", 0.1),
+        Line("full-ranking evaluation", evaluation, default and min(batches), "RecBole, its best batch", 1),
+        Line("lists of ten for all users", *lists, "implicit", 1),
+        Line("peak memory of training", *memory, "RecBole", 1 / 3, "MB"),
+        Line("epoch of transport", transport, plain, "our plain epoch", 3),
+        Line("epoch of ten times the events", ten, one, "our epoch of as many as here", 12),
+    ]
+
+
+def at(found: Any, *keys: str) -> Any:
+    """What lies under these keys, None where any of them is missing."""
+    for key in keys:
+        found = (found or {}).get(key)
+    return found
+
+
+def until(curve: list[list[float]] | None, quality: float) -> float | None:
+    """Seconds until the quality is reached; None if it never is."""
+    return next((seconds for seconds, hit in curve or [] if hit >= quality), None)
+
+
+def to_table(found: dict[str, Any], options: argparse.Namespace) -> str:
+    """The table, with what it was measured on, and how good everybody became."""
+    head = (
+        "| what | towpath | other | who | ratio | wanted at most | reached |\n|---|---|---|---|---|---|---|"
+    )
+    best = {
+        f"{name} {kind}": max(hit for _, hit in at(found, name, kind) or [(0, 0)])
+        for name, kind in (("curves", "plain"), ("curves", "svd"), ("implicit", "bpr"), ("implicit", "als"))
+    }
+    return "\n".join(
+        [
+            f"# Beside the peers: {options.data}, {options.dim} dimensions, {options.threads} threads",
+            "",
+            f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end.",
+            "",
+            head,
+            *(line.to_row() for line in lines(found)),
+            "",
+            "Best test Hit@10 on the way: "
+            + ", ".join(f"{name} {hit:.2%}" for name, hit in best.items())
+            + ".",
+            *(f"{peer} is missing or failed." for peer in PEERS if found[peer] is None),
+            "",
+        ]
+    )
+
+
+def _processor() -> str:
+    path = Path("/proc/cpuinfo")
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    models = [line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
+
+
+def _shown(value: float | None, unit: str) -> str:
+    return "–" if value is None else f"{value:.3g} {unit}"
+
+
+if __name__ == "__main__":
+    main()

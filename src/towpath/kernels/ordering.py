@@ -1,0 +1,48 @@
+"""Sorting that is fused with what it is for: the best of each row, and transport on the line.
+
+Compiled by numba where it is installed; callers have a version in plain torch for where it is not.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from towpath.kernels.available import AVAILABLE
+from towpath.kernels.threads import run
+
+
+def usable(*tensors: Tensor) -> bool:
+    """Whether the kernels take these: numba is there, and all are float32 on the CPU, without gradients."""
+    return AVAILABLE and all(
+        t.device.type == "cpu" and t.dtype == torch.float32 and not t.requires_grad for t in tensors
+    )
+
+
+def best_of_rows(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k highest scores of each row of (b, n), best first, and their columns: (b, k) each.
+
+    Among equal scores the lower column comes first.
+    """
+    from towpath.kernels import compiled
+
+    values, columns = torch.empty(len(scores), k), torch.empty(len(scores), k, dtype=torch.long)
+    arrays = (t.numpy() for t in (scores.contiguous(), values, columns))
+    run(compiled.best_of_rows, 16 * scores.numel(), *arrays)
+    return values, columns
+
+
+def line_potential(
+    x: Tensor, mass_x: Tensor, y: Tensor, mass_y: Tensor
+) -> tuple[Tensor, Tensor, Tensor, float]:
+    """All points of x and y in ascending order, where each came from, the potential there, and the distance.
+
+    The potential is the integral from a point to infinity of sign(F_x - F_y), the distance that of
+    |F_x - F_y|; all tensors are 1-d, and points of y are numbered after those of x.
+    """
+    from towpath.kernels import compiled
+
+    points, masses = torch.cat([x, y]), torch.cat([mass_x, -mass_y])
+    knots, values = torch.empty_like(points), torch.empty_like(points)
+    order = np.empty(len(points), dtype=np.int64)
+    distance = compiled.line_potential(points.numpy(), masses.numpy(), values.numpy(), order, knots.numpy())
+    return knots, torch.from_numpy(order), values, distance
