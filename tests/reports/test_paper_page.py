@@ -113,7 +113,7 @@ def test_relevance_in_a_simulation_is_a_sum_and_its_best_is_said(results: Result
 def test_a_sweep_is_a_table_and_a_figure_for_each_measure(out: Path) -> None:
     swept = read_results(out / "tiny-sweep")
     page, *_ = write_results(swept, out / "tiny-sweep")
-    assert page.read_text().count("<svg") == 7
+    assert page.read_text().count("<svg") == 6  # Rel and full Hit are one
     assert {verdict.claim for verdict in swept.verdicts} == {"More is better", "It matters little"}
     assert "| 0.0     |" in (out / "tiny-sweep" / "results.md").read_text()
 

@@ -40,10 +40,14 @@ def _sweep_figures(found: Found, sweep: Sweep) -> list[Figure]:
     values = [value for value in sweep.values if sweep.label(value) in found.columns]
     if len(values) < 2:
         return []
-    return [
-        _sweep_figure(found, sweep, measure)
-        for measure in (*found.facts.measures(found.k), *found.facts.further(found.k)[:4])
-    ]
+    drawn = {(m.protocol, _drawn_metric(found, m)): m for m in found.facts.further(found.k)}
+    drawn |= {(m.protocol, _drawn_metric(found, m)): m for m in found.facts.measures(found.k)}
+    return [_sweep_figure(found, sweep, measure) for measure in drawn.values()]
+
+
+def _drawn_metric(found: Found, measure: Measure) -> str:
+    """Rel of one hidden event is Hit under full ranking: one figure for both."""
+    return "hit" if measure.metric == "rel" and found.facts.best is None else measure.metric
 
 
 def _sweep_figure(found: Found, sweep: Sweep, measure: Measure) -> Figure:

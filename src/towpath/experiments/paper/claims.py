@@ -29,8 +29,14 @@ class Estimate:
         return int(self.low > 0) - int(self.high < 0)
 
     def __str__(self) -> str:
-        """The number with its sign, and the interval."""
-        return f"{self.mean:+.2f} ({self.low:+.2f} to {self.high:+.2f})"
+        """The number with its sign, and the interval; small ones with a place more.
+
+        >>> str(Estimate(0.5, -0.25, 1.25)), str(Estimate(0.004, 0.001, 0.007))
+        ('+0.50 (-0.25 to +1.25)', '+0.004 (+0.001 to +0.007)')
+        """
+        places = 2 if max(abs(self.low), abs(self.high)) >= 0.1 else 3
+        mean, low, high = (f"{part:+.{places}f}" for part in (self.mean, self.low, self.high))
+        return f"{mean} ({low} to {high})"
 
 
 @dataclass(frozen=True)
