@@ -11,7 +11,7 @@ from towpath.methods.recipe import Recipe
 
 # Settings that make two games of the same model and method different ones: a search of one says nothing
 # about the other.
-_STRUCTURE = ("players", "w", "g", "scope", "domain", "side_features", "loss", "pairs")
+_STRUCTURE = ("players", "w", "g", "scope", "domain", "side_features", "loss", "pairs", "head_negatives")
 
 
 @dataclass(frozen=True)
