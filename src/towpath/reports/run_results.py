@@ -10,7 +10,7 @@ from towpath.reports.tables import Cell, Interval, Table
 _METRICS = {"hit": "Hit", "ndcg": "NDCG", "recall": "Recall", "mrr": "MRR"}
 _PROTOCOLS = {
     "full": "ranked against the whole catalogue, what the user has seen left out",
-    "sampled": "ranked against 100 random items that the user never took, which gives much higher numbers",
+    "sampled": "ranked against 100 random items that the user never took, so higher the larger the catalogue",
     "paper": "ranked against 100 random ids drawn as in the paper",
 }
 
