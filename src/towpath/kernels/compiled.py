@@ -51,44 +51,30 @@ def user_gradients(
         slot = np.uint64(users[r]) & mask
         if first <= slot and slot < end:
             p, to = P[users[r]], to_P[users[r]]
-            charge = p.dtype.type(0)
             for c in range(items.shape[1]):
-                q, s = Q[items[r, c]], by_score[r, c]
-                charge += by_norm[r, c]
+                q, s, n = Q[items[r, c]], by_score[r, c], 2 * by_norm[r, c]
                 for j in range(d):
-                    to[j] += s * q[j]
+                    to[j] += s * q[j] + n * p[j]
                 to[d] += s
-            for j in range(d):
-                to[j] += 2 * charge * p[j]
 
 
 @njit(cache=True, fastmath=_FAST, nogil=True)
 def item_gradients(
     part: int, parts: int, P: Any, Q: Any, users: Any, items: Any, by_score: Any, by_norm: Any, to_Q: Any
 ) -> None:
-    """The same for the items' rows: s p + 2 n q, and s to the bias.
-
-    An item occurs in many rows, so what its pairs charge for its length is summed first.
-    """
+    """The same for the items' rows: s p + 2 n q, and s to the bias."""
     d, mask = P.shape[1] - 1, np.uint64(SLOTS - 1)
     first, end = np.uint64(SLOTS * part // parts), np.uint64(SLOTS * (part + 1) // parts)
-    charges = np.zeros(len(Q), Q.dtype)
     for r in range(len(users)):
         p = P[users[r]]
         for c in range(items.shape[1]):
-            item = items[r, c]
-            slot = np.uint64(item) & mask
+            slot = np.uint64(items[r, c]) & mask
             if first <= slot and slot < end:
-                to, s = to_Q[item], by_score[r, c]
-                charges[item] += by_norm[r, c]
+                q, to = Q[items[r, c]], to_Q[items[r, c]]
+                s, n = by_score[r, c], 2 * by_norm[r, c]
                 for j in range(d):
-                    to[j] += s * p[j]
+                    to[j] += s * p[j] + n * q[j]
                 to[d] += s
-    for item in range(len(Q)):
-        if charges[item] != 0:
-            q, to = Q[item], to_Q[item]
-            for j in range(d):
-                to[j] += 2 * charges[item] * q[j]
 
 
 @njit(cache=True, nogil=True)
