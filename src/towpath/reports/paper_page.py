@@ -123,7 +123,7 @@ def _arena(found: Found, experiment: Experiment) -> Section:
         "users are judged, each on the last event."
     )
     stand_in = (
-        (f"It stands in for {arena_form(facts.stands_for).title}, whose numbers are beside it.",)
+        (f"It stands in for {arena_form(facts.stands_for).title}, for which the paper's numbers are.",)
         if facts.stands_for not in ("", facts.name)
         else ()
     )

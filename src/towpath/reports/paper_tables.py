@@ -18,10 +18,8 @@ def main_table(found: Found, columns: Sequence[str]) -> Table:
     )
     scale = "times 100" if found.facts.best is None else "Hit and NDCG times 100, Rel as it is"
     best = "" if found.facts.best is None else f" The best possible Rel@{found.k} is {found.facts.best:.2f}."
-    caption = (
-        f"{found.facts.title}: mean ± standard deviation over {_seeds(found)}, {scale}; in brackets the "
-        f"protocol. The best is bold, the second best underlined.{best}"
-    )
+    marks = " The best is bold, the second best underlined." if len(columns) > 2 else ""
+    caption = f"{found.facts.title}: {_seeds(found)}, {scale}; in brackets the protocol.{marks}{best}"
     return Table(heads, rows, caption, decimals=2)
 
 
@@ -114,9 +112,10 @@ def _gap(found: Found, pair: tuple[str, str], measure: Measure) -> Interval:
 
 
 def _seeds(found: Found) -> str:
+    """What the numbers of a table are, and of how many seeds."""
     counts = {len(found.seeds_of(column)) for column in found.columns if column not in found.once}
-    if not counts:
-        return "no seed that matters"
-    few, many = min(counts), max(counts)
-    text = "one seed" if many == 1 else f"{many} seeds"
-    return text if few == many else f"{few} to {many} seeds (not all are finished)"
+    few, many = min(counts, default=1), max(counts, default=1)
+    if many == 1:
+        return "one seed"
+    seeds = f"{many} seeds" if few == many else f"{few} to {many} seeds (not all are finished)"
+    return f"mean ± standard deviation over {seeds}"

@@ -68,6 +68,13 @@ def test_better_worse_and_neither() -> None:
     ] == ["did not hold", "undecided"]
 
 
+def test_one_seed_decides_nothing() -> None:
+    verdict = Better("DT-MCF", "MCF").judge(found({"DT-MCF": (0.9,), "MCF": (0.1,)}))
+    assert verdict is not None
+    assert verdict.outcome == "not tested"
+    assert "One seed" in verdict.evidence
+
+
 def test_what_is_not_there_is_not_judged() -> None:
     here = found({"MCF": (0.3, 0.3)})
     assert Better("DT-MCF", "MCF").judge(here) is None

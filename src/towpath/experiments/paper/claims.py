@@ -91,8 +91,9 @@ class Better:
         measures = found.facts.measures(found.k)
         gaps = [_difference(found, self.better, self.worse, measure) for measure in measures]
         claim = self.because or f"{self.better} is better than {self.worse}"
-        evidence = _evidence(measures, gaps) + _printed(found, (self.better, self.worse), measures)
-        return Verdict(claim, found.facts.title, outcome_of([gap.sign for gap in gaps]), evidence)
+        pair = (self.better, self.worse)
+        evidence = f"{_evidence(measures, gaps)}{_seeds(found, pair)}{_printed(found, pair, measures)}"
+        return Verdict(claim, found.facts.title, _outcome(found, pair, gaps), evidence)
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,10 @@ class BestIsTransport:
             best, rival = (max(group, key=lambda c: found.mean(c, measure)[0]) for group in (ours, others))
             gaps.append(_difference(found, best, rival, measure))
             said.append(f"{measure.heading} {best} against {rival} {gaps[-1]}")
-        outcome = outcome_of([gap.sign for gap in gaps])
         claim = "The best of all methods, on every measure, is one of the proposed ones"
-        return Verdict(claim, found.facts.title, outcome, f"{'; '.join(said)}.")
+        everyone = (*ours, *others)
+        evidence = f"{'; '.join(said)}.{_seeds(found, everyone)}"
+        return Verdict(claim, found.facts.title, _outcome(found, everyone, gaps), evidence)
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,8 @@ class Rises:
             return None
         measures = found.facts.measures(found.k)
         gaps = [_difference(found, there[-1], there[0], measure) for measure in measures]
-        evidence = f"from {there[0]} to {there[-1]}: {_evidence(measures, gaps)}"
-        return Verdict(self.claim, found.facts.title, outcome_of([gap.sign for gap in gaps]), evidence)
+        evidence = f"from {there[0]} to {there[-1]}: {_evidence(measures, gaps)}{_seeds(found, there)}"
+        return Verdict(self.claim, found.facts.title, _outcome(found, there, gaps), evidence)
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,9 @@ class Steady:
             said.append(
                 f"{measure.heading} from {min(means):.2f} to {max(means):.2f}, told to ±{width:.2f}{apart}"
             )
-        return Verdict(self.claim, found.facts.title, outcome_of(signs), f"{'; '.join(said)}.")
+        outcome = outcome_of(signs) if len(found.common_seeds(there)) > 1 else "not tested"
+        evidence = f"{'; '.join(said)}.{_seeds(found, there)}"
+        return Verdict(self.claim, found.facts.title, outcome, evidence)
 
 
 @dataclass(frozen=True)
@@ -240,6 +244,16 @@ def over_seeds(values: Sequence[float]) -> Estimate:
 def _difference(found: Found, a: str, b: str, measure: Measure) -> Estimate:
     gap = found.difference(a, b, measure)
     return Estimate(gap.mean, gap.low, gap.high)
+
+
+def _outcome(found: Found, columns: Sequence[str], gaps: Sequence[Estimate]) -> Outcome:
+    """What the differences say; from one seed they say nothing of another run."""
+    return outcome_of([gap.sign for gap in gaps]) if len(found.common_seeds(columns)) > 1 else "not tested"
+
+
+def _seeds(found: Found, columns: Sequence[str]) -> str:
+    seeds = len(found.common_seeds(columns))
+    return " One seed, so nothing is known of other runs." if seeds == 1 else f" {seeds} seeds."
 
 
 def _evidence(measures: Sequence[Measure], gaps: Sequence[Estimate]) -> str:
