@@ -24,8 +24,12 @@ types: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W -q -b html docs build/docs
 
+# Beside the peers too, in environments of their own under build/peers: a table in build/bench/peers.md. DATA is a
+# folder with the public sets, if they are not to be fetched.
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks
+	-$(BIN)/python -m benchmarks.peer_environments
+	$(BIN)/python -m benchmarks.peers $(if $(DATA),--data-dir $(DATA))
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

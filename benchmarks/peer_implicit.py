@@ -6,8 +6,11 @@ FOLDER holds the arrays that `benchmarks.peers` wrote. Answers with a line of JS
 """
 
 import json
+import os
 import sys
 import time
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as implicit itself recommends; it has threads of its own
 
 import numpy as np
 from implicit.als import AlternatingLeastSquares

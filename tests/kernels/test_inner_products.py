@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from towpath.kernels import threads
-from towpath.kernels.inner_products import inner_products, usable
+from towpath.kernels.inner_products import inner_products, numbered, usable
 
 pytest.importorskip("numba", reason="the compiled kernels need the extra `fast`")
 
@@ -64,3 +64,24 @@ def test_the_floats_are_the_same_on_any_number_of_threads(monkeypatch: pytest.Mo
     torch.set_num_threads(before)
     for ours, other in zip(found[0] * 2, found[1] + found[2], strict=True):
         assert torch.equal(ours, other)
+
+
+def test_sparse_gradients_are_the_rows_of_dense_ones(problem: tuple[torch.Tensor, ...]) -> None:
+    P, Q, users, items = problem
+    found = []
+    for sparse in (False, True):
+        scores, norms = inner_products(P, Q, users, items, sparse=sparse)
+        found.append(torch.autograd.grad(scores.square().sum() + norms.sum(), [P, Q]))
+    for dense, few, codes in zip(*found, (users, items), strict=True):
+        assert few.is_sparse
+        assert sorted(few.indices()[0].tolist()) == codes.unique().tolist()
+        assert torch.equal(few.to_dense(), dense)
+
+
+def test_codes_are_numbered_as_they_first_occur() -> None:
+    codes = torch.randint(10**12, (5_000,), generator=torch.Generator().manual_seed(0))
+    codes = codes[torch.arange(5_000) // 2].view(-1, 5)
+    rows, places = numbered(codes)
+    assert torch.equal(rows[places], codes)
+    assert len(rows) == len(codes.unique())
+    assert places.flatten()[:4].tolist() == [0, 0, 1, 1]

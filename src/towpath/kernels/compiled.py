@@ -96,6 +96,51 @@ def gradients(
 
 
 @njit(cache=True, nogil=True)
+def number_rows(codes: Any, rows: Any, places: Any) -> int:
+    """How many different codes (n,) there are; fills `rows` with them as they first occur.
+
+    `places` (n,) says where each code stands in `rows`. By a table of hashes: nothing grows with the codes.
+    """
+    size = 16
+    while size < 2 * len(codes):
+        size *= 2
+    mask, table, found = size - 1, np.full(size, -1, np.int64), 0
+    for n in range(len(codes)):
+        slot = (codes[n] * 0x9E3779B1 >> 7) & mask
+        while table[slot] >= 0 and rows[table[slot]] != codes[n]:
+            slot = (slot + 1) & mask
+        if table[slot] < 0:
+            table[slot], rows[found] = found, codes[n]
+            found += 1
+        places[n] = table[slot]
+    return found
+
+
+@njit(cache=True, fastmath=_FAST, nogil=True)
+def adam_rows(
+    part: int,
+    parts: int,
+    table: Any,
+    means: Any,
+    squares: Any,
+    rows: Any,
+    gradients: Any,
+    rates: Any,
+) -> None:
+    """Move these different rows of a table, and of its moments, by one step of Adam; no others.
+
+    rates: (1 - beta1, 1 - beta2, step size, epsilon), as torch's SparseAdam works them out.
+    """
+    by_mean, by_square, step, epsilon = rates
+    for n in range(len(rows) * part // parts, len(rows) * (part + 1) // parts):
+        p, m, v, g = table[rows[n]], means[rows[n]], squares[rows[n]], gradients[n]
+        for j in range(len(p)):
+            m[j] += (g[j] - m[j]) * by_mean
+            v[j] += (g[j] * g[j] - v[j]) * by_square
+            p[j] -= step * m[j] / (np.sqrt(v[j]) + epsilon)
+
+
+@njit(cache=True, nogil=True)
 def known_pairs(pairs: Any, users: Any, items: Any, found: Any) -> None:
     """Fill found (n,) with ones and zeros: whether each pair is among the `KnownPairs`."""
     # Without a branch in the loop: what is found is random, and every wrong guess would cost more than all.

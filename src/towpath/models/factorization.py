@@ -92,7 +92,8 @@ class Factorization(Scorer):
         if len(items) != len(context.users):
             return self._score_shared(self.users(context.users), self.items(items[0]))
         if self._takes_kernels():
-            scores, norms = inner_products(self.users.weight, self.items.weight, context.users, items)
+            tables, sparse = (self.users.weight, self.items.weight), self.users.sparse
+            scores, norms = inner_products(*tables, context.users, items, sparse=sparse)
             return scores + self.bias, norms
         user, item = self.users(context.users), self.items(items)  # (b, d + 1), (b, k, d + 1)
         scores = torch.einsum("bd,bkd->bk", user[:, :-1], item[:, :, :-1]) + user[:, -1:] + item[:, :, -1]
@@ -105,9 +106,9 @@ class Factorization(Scorer):
         return scores, user[:, :-1].square().sum(1, keepdim=True) + item[:, :-1].square().sum(1)
 
     def _takes_kernels(self) -> bool:
-        """Whether the fused kernels can do it: dense gradients, and nobody listening to the look-ups."""
+        """Whether the fused kernels can do it: nobody is listening to the look-ups."""
         listened_to = self.users._forward_hooks or self.items._forward_hooks
-        return not self.users.sparse and not listened_to and usable(self.users.weight, self.items.weight)
+        return not listened_to and usable(self.users.weight, self.items.weight)
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""

@@ -17,7 +17,7 @@ from towpath.errors import ConfigError
 from towpath.rng import Rng
 
 # Above this many rows in all, touching only the rows of a batch is cheaper than stepping whole tables.
-SPARSE_FROM_ROWS = 100_000
+SPARSE_FROM_ROWS = 50_000
 
 
 class Settings(BaseModel):

@@ -1,11 +1,14 @@
 """Adam over dense and sparse parameters as if they were one."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, nn, zeros_like
 
+from towpath.kernels.inner_products import usable
+from towpath.kernels.lazy_adam import Rates, move_rows
 from towpath.models.scorer import Scorer
 
 
@@ -52,7 +55,10 @@ class Optimiser:
         if self._clip_norm is not None:
             clip_gradients(self._parameters, self._clip_norm)
         for part in self._parts:
-            part.step()
+            if isinstance(part, torch.optim.SparseAdam):
+                _step_lazily(part)
+            else:
+                part.step()
             part.zero_grad(set_to_none=True)
 
     def state(self) -> dict[str, Tensor]:
@@ -74,6 +80,25 @@ class Optimiser:
                 if int(owner) == i:
                     state.setdefault(int(key), {})[slot] = _slot(part, parameters[int(key)], slot, value)
             part.load_state_dict({"state": state, "param_groups": part.state_dict()["param_groups"]})
+
+
+def _step_lazily(part: torch.optim.SparseAdam) -> None:
+    """What part.step() does, by a compiled loop for tables that it takes."""
+    if not all(usable(table, table) for group in part.param_groups for table in group["params"]):
+        part.step()  # type: ignore[no-untyped-call]  # untyped in torch
+        return
+    for group in part.param_groups:
+        beta1, beta2 = group["betas"]
+        for table in group["params"]:
+            if table.grad is None:
+                continue
+            state = part.state[table]
+            if not state:
+                state |= {"step": 0, "exp_avg": zeros_like(table), "exp_avg_sq": zeros_like(table)}
+            state["step"] += 1
+            step = group["lr"] * math.sqrt(1 - beta2 ** state["step"]) / (1 - beta1 ** state["step"])
+            rates = Rates(1 - beta1, 1 - beta2, step, group["eps"])
+            move_rows(table, table.grad.coalesce(), state["exp_avg"], state["exp_avg_sq"], rates)
 
 
 def _factors(modules: Iterable[nn.Module]) -> dict[int, float]:

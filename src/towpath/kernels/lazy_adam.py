@@ -1,0 +1,28 @@
+"""A step of Adam for the rows of a batch alone, in place: what torch's SparseAdam does, many times faster."""
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from towpath.kernels.inner_products import arrays
+from towpath.kernels.threads import run
+
+
+class Rates(NamedTuple):
+    """How fast the moments and the rows follow."""
+
+    mean: float  # 1 - beta1
+    square: float  # 1 - beta2
+    step: float  # learning rate, corrected for the moments' start at zero
+    epsilon: float
+
+
+def move_rows(table: Tensor, gradient: Tensor, means: Tensor, squares: Tensor, rates: Rates) -> None:
+    """Move the rows that a coalesced sparse gradient holds, and their moments; all others stay as they are.
+
+    m += mean (g - m),   v += square (g^2 - v),   p -= step * m / (sqrt(v) + epsilon)
+    """
+    from towpath.kernels import compiled
+
+    rows, values = gradient.indices()[0], gradient.values().contiguous()
+    run(compiled.adam_rows, 4 * values.numel(), *arrays(table, means, squares, rows, values), tuple(rates))
