@@ -9,6 +9,7 @@ from feature_tables import with_features
 from small import small_split
 from towpath.data.negatives import NegativeSampler
 from towpath.errors import ConfigError
+from towpath.models import factorization
 from towpath.models.ease import taken_matrix
 from towpath.models.registry import MODELS, build, depends_on_seed, is_trainable
 from towpath.models.scorer import Scorer, Sizes, context_of, sizes_of
@@ -195,6 +196,16 @@ def test_a_start_wider_than_the_data_is_filled_with_zeros() -> None:
     mf = build("mf", {"embedding_dim": 100, "start": "ease"}, SIZES)
     mf.initialise(SPLIT.train, Rng(0))
     assert (mf.items.weight[:, 39:] == 0).all()
+
+
+@pytest.mark.parametrize("available", [True, False])
+def test_only_a_machine_without_compiled_loops_is_told_so(
+    available: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(factorization, "AVAILABLE", available)
+    mf = build("mf", {}, SIZES)
+    mf.initialise(SPLIT.train, Rng(0))
+    assert ["towpath[fast]" in remark for remark in mf.remarks] == ([] if available else [True])
 
 
 def test_large_tables_get_sparse_gradients() -> None:

@@ -7,11 +7,17 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
+from towpath.kernels.available import AVAILABLE
 from towpath.kernels.inner_products import inner_products, usable
 from towpath.models.closed_start import ClosedStart, start_from_data, start_from_ease
 from towpath.models.item_table import ItemRate, ItemStart, start_vectors
 from towpath.models.scorer import SPARSE_FROM_ROWS, Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
+
+_SLOW = (
+    "numba is not installed, so this factorisation is trained by plain torch, two to three times slower; "
+    "pip install 'towpath[fast]' adds the compiled loops."
+)
 
 
 class FactorizationSettings(Settings):
@@ -68,6 +74,8 @@ class Factorization(Scorer):
                 start = start_vectors(train, rng, dim, self.settings.item_start, std)
                 self.items.weight[:, :-1] = start.vectors
                 self.remarks = start.remarks
+        if not AVAILABLE:
+            self.remarks = (*self.remarks, _SLOW)
 
     def rates(self) -> dict[str, float]:
         """The item vectors may have a rate of their own."""
