@@ -40,9 +40,9 @@ def _sweep_figures(found: Found, sweep: Sweep) -> list[Figure]:
     values = [value for value in sweep.values if sweep.label(value) in found.columns]
     if len(values) < 2:
         return []
-    drawn = {(m.protocol, _drawn_metric(found, m)): m for m in found.facts.further(found.k)}
-    drawn |= {(m.protocol, _drawn_metric(found, m)): m for m in found.facts.measures(found.k)}
-    return [_sweep_figure(found, sweep, measure) for measure in drawn.values()]
+    measures = (*found.facts.measures(found.k), *found.facts.further(found.k))
+    drawn = {(m.protocol, _drawn_metric(found, m)): m for m in reversed(measures)}
+    return [_sweep_figure(found, sweep, measure) for measure in reversed(drawn.values())]
 
 
 def _drawn_metric(found: Found, measure: Measure) -> str:

@@ -137,9 +137,9 @@ def _arena(found: Found, experiment: Experiment) -> Section:
 
 
 def _tables(found: Found, experiment: Experiment, methods: Sequence[str]) -> list[Table | None]:
-    swept = [sweep_table(found, sweep) for sweep in experiment.sweeps]
     if experiment.sweeps or not methods:
-        return [table if table.rows else None for table in swept]
+        swept = [s for s in experiment.sweeps if any(s.label(v) in found.columns for v in s.values)]
+        return [sweep_table(found, sweep) for sweep in swept]
     lifts = lift_table(found, experiment) if experiment.k == 20 else None
     return [
         main_table(found, methods),

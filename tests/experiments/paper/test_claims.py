@@ -15,16 +15,18 @@ from towpath.experiments.paper.claims import (
     CatchesUp,
     Rises,
     Steady,
+    WeightsAre,
     outcome_of,
     over_seeds,
 )
 from towpath.experiments.paper.results import ArenaFacts, Found
 from towpath.experiments.paper.weights import (
+    STATISTICS,
     KeptPairs,
     even_on_positives,
-    flat_elsewhere,
     more_on_positives,
     more_on_shown,
+    rising_elsewhere,
     rising_with_exposure,
     rising_with_score,
 )
@@ -136,6 +138,22 @@ def test_seeds_that_are_missing_and_columns_that_have_none() -> None:
     assert short.difference("NCF", "MCF", measure).mean == pytest.approx(20.0)
 
 
+@pytest.mark.parametrize(
+    ("values", "outcome"),
+    [((0.01, 0.02), "held"), ((0.3, 0.31), "did not hold"), ((-0.3, 0.3), "undecided")],
+)
+def test_nothing_to_see_is_a_claim_too(
+    values: tuple[float, ...], outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = iter(values)
+    monkeypatch.setitem(STATISTICS, "rising elsewhere", lambda pairs: next(told))
+    monkeypatch.setattr(Found, "pairs", lambda self, column: [None, None])
+    here = found({"DT-MCF": (0.5, 0.5)})
+    verdict = WeightsAre("there is no such pattern", "DT-MCF", "rising elsewhere", within=0.1).judge(here)
+    assert verdict is not None
+    assert verdict.outcome == outcome
+
+
 @given(st.lists(st.sampled_from([-1, 0, 1]), min_size=1))
 def test_a_claim_holds_only_if_nothing_is_against_it(signs: list[int]) -> None:
     outcome = outcome_of(signs)
@@ -162,8 +180,7 @@ def test_what_the_paper_says_of_weights_in_numbers() -> None:
     assert more_on_positives(pairs) == pytest.approx(1.0, abs=0.02)
     assert more_on_shown(pairs) > 0
     assert rising_with_score(pairs) > 0.4
-    negatives = pairs.where(~pairs.taken)
-    assert flat_elsewhere(negatives) == pytest.approx(rising_with_score(negatives))  # constant elsewhere
+    assert rising_elsewhere(pairs.where(~pairs.taken)) == 0  # constant there
     assert rising_with_exposure(pairs) < 0
     assert even_on_positives(pairs) == pytest.approx(rising_with_exposure(pairs) + 1)
     only_negatives = replace(pairs, scope=~taken, exposure=None)

@@ -170,11 +170,15 @@ class Steady:
 
 @dataclass(frozen=True)
 class WeightsAre:
-    """Something about the learned weights, as a number that is above zero if it is so."""
+    """Something about the learned weights, as a number that is above zero if it is so.
+
+    With `within` the claim is that there is nothing to see: the number is no further than this from zero.
+    """
 
     claim: str
     column: str
     statistic: str  # of STATISTICS
+    within: float | None = None
 
     def judge(self, found: Found) -> Verdict | None:
         """By the mean over seeds and its t-interval."""
@@ -189,8 +193,17 @@ class WeightsAre:
             return Verdict(claim, found.facts.title, "not tested", only)
         estimate = over_seeds(values)
         meaning = (STATISTICS[self.statistic].__doc__ or "").strip().rstrip(".")
-        evidence = f"{meaning[0].lower()}{meaning[1:]} is {estimate}, {len(values)} seeds."
-        return Verdict(claim, found.facts.title, outcome_of([estimate.sign]), evidence)
+        limit = "" if self.within is None else f" (nothing means within ±{self.within:g})"
+        evidence = f"{meaning[:1].lower()}{meaning[1:]} is {estimate}{limit}, {len(values)} seeds."
+        return Verdict(claim, found.facts.title, self._outcome(estimate), evidence)
+
+    def _outcome(self, estimate: Estimate) -> Outcome:
+        if self.within is None:
+            return outcome_of([estimate.sign])
+        if -self.within <= estimate.low and estimate.high <= self.within:
+            return "held"
+        beyond = estimate.low > self.within or estimate.high < -self.within
+        return "did not hold" if beyond else "undecided"
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def read_pairs(path: Path) -> KeptPairs:
     return KeptPairs(**columns)
 
 
-# -- what the paper says of weights, each as a number that is positive if it is so; None where it cannot be --
+# -- what the paper says of weights in numbers; None where it cannot be said --------------------------------
 
 
 def more_on_positives(pairs: KeptPairs) -> float | None:
@@ -83,12 +83,9 @@ def rising_with_score(pairs: KeptPairs) -> float | None:
     return _correlation(pairs, pairs.scope & pairs.shown, pairs.scores)
 
 
-def flat_elsewhere(pairs: KeptPairs) -> float | None:
-    """The rank correlation of weight and score among what would be shown minus that among the rest."""
-    shown, rest = (
-        _correlation(pairs, pairs.scope & part, pairs.scores) for part in (pairs.shown, ~pairs.shown)
-    )
-    return shown - rest
+def rising_elsewhere(pairs: KeptPairs) -> float | None:
+    """Rank correlation of weight and score among what f would not show."""
+    return _correlation(pairs, pairs.scope & ~pairs.shown, pairs.scores)
 
 
 def rising_with_exposure(pairs: KeptPairs) -> float | None:
@@ -112,7 +109,7 @@ STATISTICS: dict[str, Callable[[KeptPairs], float | None]] = {
     "more on positives": more_on_positives,
     "more on shown": more_on_shown,
     "rising with score": rising_with_score,
-    "flat elsewhere": flat_elsewhere,
+    "rising elsewhere": rising_elsewhere,
     "rising with exposure": rising_with_exposure,
     "even on positives": even_on_positives,
 }
