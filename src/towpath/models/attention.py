@@ -59,7 +59,8 @@ class Attention(Scorer):
         "batch_size": 1024,
         "learning_rate": 1e-3,
         "l2": 0.0,
-        "epochs": 200,
+        "epochs": 40,
+        "last_rate": 0.0,
         "patience": 10,
     }
     learns_from_windows = True
