@@ -28,6 +28,7 @@ def main() -> None:
     folder, threads, dim = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     import torch
 
+    os.chdir(folder)  # RecBole leaves logs where it is run
     torch.set_num_threads(threads)
     write_atomic_files(folder)
     train, _, trainer = prepare(folder, dim, EVALUATION_BATCHES[0])
