@@ -13,6 +13,8 @@ PAIRS: dict[str, Any] = {
 SEQUENCE: dict[str, Any] = {"embedding_dim": 32, "history_length": 50, "pairs": "sampled", "loss": "logistic"}
 
 POP = {"Pop": Recipe("popularity")}
+# Not in the paper: what a practitioner would try first, in closed form.
+EASE = {"EASE": Recipe("ease")}
 DEBIASED = {
     "IPW-MF": Recipe("mf", "ipw"),
     "ExpoMF": Recipe("mf", "expomf"),
@@ -27,7 +29,7 @@ ATTENTION = {
     "Attn": Recipe("attention", "plain", SEQUENCE),
     "DT-Attn": Recipe("attention", "transport", SEQUENCE),
 }
-MAIN = {**POP, **DEBIASED, **MCF, **MCF_PROPOSALS, **DT_MCF, **NCF, **ATTENTION}
+MAIN = {**POP, **EASE, **DEBIASED, **MCF, **MCF_PROPOSALS, **DT_MCF, **NCF, **ATTENTION}
 # DT-(f/w/g), M for MCF and N for NCF.
 MIXES = {
     "DT-(M/N/N)": Recipe("mf", "transport", PAIRS | {"w": "ncf", "g": "ncf"}),
