@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import numpy as np
 from torch import Tensor
 
 from towpath.kernels.inner_products import arrays
@@ -25,4 +26,6 @@ def move_rows(table: Tensor, gradient: Tensor, means: Tensor, squares: Tensor, r
     from towpath.kernels import compiled
 
     rows, values = gradient.indices()[0], gradient.values().contiguous()
-    run(compiled.adam_rows, 4 * values.numel(), *arrays(table, means, squares, rows, values), tuple(rates))
+    tensors = arrays(table, means, squares, rows, values)
+    # As float32 like everything else: double rates would make the whole loop run in double precision.
+    run(compiled.adam_rows, 4 * values.numel(), *tensors, tuple(np.float32(rate) for rate in rates))
