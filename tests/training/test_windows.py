@@ -14,6 +14,7 @@ from towpath.models.scorer import Scorer, Sizes
 from towpath.rng import Rng
 from towpath.training.batch import Batch
 from towpath.training.batches import make_batches
+from towpath.training.fit import Row
 from towpath.training.losses import catalogue_softmax_risk, softmax_loss
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
@@ -151,13 +152,20 @@ def test_training_on_windows_lowers_the_loss(loss: str) -> None:
 
 @pytest.mark.parametrize("method", ["plain", "transport"])
 def test_a_run_with_dropout_resumes_to_the_same_floats(method: str, tmp_path: Path) -> None:
-    settings = {"embedding_dim": 8, "history_length": 4, "dropout": 0.3, "batch_size": 64, "patience": 9}
+    settings = {"embedding_dim": 8, "history_length": 4, "dropout": 0.3, "batch_size": 64, "epochs": 4}
     if method == "transport":
         settings |= {"players": "models", "shown": 5}
-    whole = fit(SPLIT, Recipe("attention", method, settings | {"epochs": 4}))
+    recipe = Recipe("attention", method, settings | {"patience": 9})
+    whole = fit(SPLIT, recipe)
     checkpoint = tmp_path / "checkpoint.safetensors"
-    fit(SPLIT, Recipe("attention", method, settings | {"epochs": 2}), checkpoint=checkpoint)
-    resumed = fit(SPLIT, Recipe("attention", method, settings | {"epochs": 4}), checkpoint=checkpoint)
+
+    def killed_after_two(row: Row) -> None:
+        if row["epoch"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(SPLIT, recipe, checkpoint=checkpoint, watch=killed_after_two)
+    resumed = fit(SPLIT, recipe, checkpoint=checkpoint)
     assert [row["loss"] for row in whole.history] == [row["loss"] for row in resumed.history]
     state = resumed.scorer.state_dict()
     assert all(torch.equal(value, state[key]) for key, value in whole.scorer.state_dict().items())
