@@ -1,11 +1,13 @@
 """A table of the paper's kind that takes a second: tiny data, tiny fits."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from towpath.experiments.paper.arenas import ARENAS, ArenaForm
+from towpath.experiments.paper.arenas import ARENAS, ArenaForm, open_arena
 from towpath.experiments.paper.catalogue import EXPERIMENTS
 from towpath.experiments.paper.claims import BestIsTransport, Better, CatchesUp, Rises, Steady, WeightsAre
 from towpath.experiments.paper.experiment import Experiment, Sweep
@@ -82,3 +84,14 @@ def register(folder: Path) -> None:
 def asked(folder: Path, **settings: object) -> Asked:
     """A run into this folder."""
     return Asked(out=folder / "out", code="as in tests", **settings)  # type: ignore[arg-type]
+
+
+@contextmanager
+def registered(folder: Path) -> Iterator[Path]:
+    """The folder, with the tiny experiments known for as long as it is used."""
+    register(folder)
+    yield folder
+    for table in (ARENAS, EXPERIMENTS):
+        for name in [name for name in table if name.startswith("tiny")]:
+            del table[name]
+    open_arena.cache_clear()

@@ -6,18 +6,12 @@ from pathlib import Path
 import pytest
 
 import tiny_paper
-from towpath.experiments.paper.arenas import ARENAS, open_arena
-from towpath.experiments.paper.catalogue import EXPERIMENTS
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    tiny_paper.register(tmp_path)
-    yield tmp_path
-    for table in (ARENAS, EXPERIMENTS):
-        for name in [name for name in table if name.startswith("tiny")]:
-            del table[name]
-    open_arena.cache_clear()
+    with tiny_paper.registered(tmp_path) as registered:
+        yield registered
 
 
 def test_the_list_names_every_table_and_figure(towpath) -> None:

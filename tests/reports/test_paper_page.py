@@ -11,8 +11,6 @@ import pytest
 import tiny_paper
 from tiny_paper import SWEPT, TINY, asked
 from towpath.errors import ArtifactError
-from towpath.experiments.paper.arenas import ARENAS, open_arena
-from towpath.experiments.paper.catalogue import EXPERIMENTS
 from towpath.experiments.paper.published import PUBLISHED
 from towpath.experiments.paper.record import read_record, write_record
 from towpath.experiments.paper.run import fit_all, plan
@@ -24,18 +22,16 @@ from towpath.reports.tables import Mean
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A finished run of a tiny table and a tiny sweep."""
-    folder = tmp_path_factory.mktemp("paper")
-    tiny_paper.register(folder)
-    PUBLISHED["tiny"] = {"MCF": PUBLISHED["ml-1m"]["MCF"], "DT-MCF": PUBLISHED["ml-1m"]["DT-MCF"]}
-    for one in (TINY, SWEPT):
-        made = plan(one, asked(folder, command=f"towpath paper run {one.name} --out DIR"))
-        made.keep(folder / "out")
-        fit_all(made.pieces, 1)
-    yield folder / "out"
-    for table in (ARENAS, EXPERIMENTS, PUBLISHED):
-        for name in [name for name in table if name.startswith("tiny")]:
-            del table[name]
-    open_arena.cache_clear()
+    monkeypatch = pytest.MonkeyPatch()
+    published = {column: PUBLISHED["ml-1m"][column] for column in ("MCF", "DT-MCF")}
+    monkeypatch.setitem(PUBLISHED, "tiny", published)
+    with tiny_paper.registered(tmp_path_factory.mktemp("paper")) as folder:
+        for one in (TINY, SWEPT):
+            made = plan(one, asked(folder, command=f"towpath paper run {one.name} --out DIR"))
+            made.keep(folder / "out")
+            fit_all(made.pieces, 1)
+        yield folder / "out"
+    monkeypatch.undo()
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,7 @@ import tiny_paper
 from tiny_paper import SMALL, TINY, asked
 from towpath.errors import ConfigError, DataError, TrainingError
 from towpath.experiments.paper import cells
-from towpath.experiments.paper.arenas import ARENAS, Place, open_arena
-from towpath.experiments.paper.catalogue import EXPERIMENTS
+from towpath.experiments.paper.arenas import Place, open_arena
 from towpath.experiments.paper.experiment import limited
 from towpath.experiments.paper.locks import locked
 from towpath.experiments.paper.record import read_record, runs_in
@@ -26,17 +25,10 @@ TESTS = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder with the tiny experiment registered; forgotten afterwards."""
-    for table in (ARENAS, EXPERIMENTS):
-        for name in list(table):
-            monkeypatch.setitem(table, name, table[name])
-    tiny_paper.register(tmp_path)
-    yield tmp_path
-    for table in (ARENAS, EXPERIMENTS):
-        for name in [name for name in table if name.startswith("tiny")]:
-            del table[name]
-    open_arena.cache_clear()
+    with tiny_paper.registered(tmp_path) as registered:
+        yield registered
 
 
 def states(made: Plan) -> list[str]:
@@ -76,7 +68,6 @@ def test_a_fit_that_breaks_down_is_kept_as_such(folder: Path, monkeypatch: pytes
     made = plan(small, asked(folder))
     assert states(made) == ["failed", "failed"]
     monkeypatch.undo()
-    tiny_paper.register(folder)
     assert states(made) == ["failed", "failed"]  # the same code and seed would break down again
     record = made.record
     (found,) = (record.found(arena, folder / "out" / "cells") for arena in record.arenas)
