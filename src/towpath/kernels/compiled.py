@@ -15,7 +15,7 @@ from towpath.kernels.threads import SLOTS
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
-@njit(cache=True, fastmath=_FAST, nogil=True)
+@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
 def scores_and_norms(
     part: int, parts: int, P: Any, Q: Any, users: Any, items: Any, scores: Any, norms: Any
 ) -> None:
@@ -37,7 +37,7 @@ def scores_and_norms(
             norms[r, c] = own
 
 
-@njit(cache=True, fastmath=_FAST, nogil=True)
+@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
 def user_gradients(
     part: int, parts: int, P: Any, Q: Any, users: Any, items: Any, by_score: Any, by_norm: Any, to_P: Any
 ) -> None:
@@ -58,7 +58,7 @@ def user_gradients(
                 to[d] += s
 
 
-@njit(cache=True, fastmath=_FAST, nogil=True)
+@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
 def item_gradients(
     part: int, parts: int, P: Any, Q: Any, users: Any, items: Any, by_score: Any, by_norm: Any, to_Q: Any
 ) -> None:
@@ -116,7 +116,7 @@ def number_rows(codes: Any, rows: Any, places: Any) -> int:
     return found
 
 
-@njit(cache=True, fastmath=_FAST, nogil=True)
+@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
 def adam_rows(
     part: int,
     parts: int,

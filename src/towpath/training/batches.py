@@ -102,7 +102,8 @@ class SampledBatches:
         order = rng.numpy(name + "order", number).permutation(self._rows)
         draw = self._negatives.drawer(number, rng, name)
         for start in range(0, len(order), self._batch_size):
-            yield self._batch(order[start : start + self._batch_size], draw)
+            # By user, as the rows of a table lie: neighbours in memory are looked up one after another.
+            yield self._batch(np.sort(order[start : start + self._batch_size]), draw)
 
     def _batch(self, rows: NDArray[np.int64], draw: Draw) -> Batch:
         users = self.train.users[rows].astype(np.int64)

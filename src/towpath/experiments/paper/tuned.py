@@ -11,7 +11,9 @@ from towpath.methods.recipe import Recipe
 
 # Settings that make two games of the same model and method different ones: a search of one says nothing
 # about the other.
-_STRUCTURE = ("players", "w", "g", "scope", "domain", "side_features", "loss", "pairs", "head_negatives")
+_STRUCTURE = (
+    "players", "w", "g", "scope", "domain", "side_features", "loss", "pairs", "head_negatives", "propensity",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
