@@ -19,9 +19,10 @@ from scipy import sparse
 
 # Iterations between two looks at the quality, and after how many to give up.
 MODELS = {
-    "bpr": (BayesianPersonalizedRanking, 5, 150),
+    "bpr": (BayesianPersonalizedRanking, 5, 100),
     "als": (AlternatingLeastSquares, 1, 15),
 }
+SEEDS = 5
 
 
 def main() -> None:
@@ -31,8 +32,11 @@ def main() -> None:
     taken, seen = (_matrix(data[f"{part}_users"], data[f"{part}_items"], shape) for part in ("train", "seen"))
     found = {}
     for name, (kind, every, most) in MODELS.items():
-        model = kind(factors=dim, iterations=most, random_state=0, num_threads=threads)
-        found[name] = curve(model, taken, seen, data, every)
+        models = (
+            kind(factors=dim, iterations=most, random_state=seed, num_threads=threads)
+            for seed in range(SEEDS)
+        )
+        found[name] = [curve(model, taken, seen, data, every) for model in models]
     model = kind(factors=dim, iterations=2, random_state=0, num_threads=threads)
     model.fit(taken, show_progress=False)
     found["recommend_seconds"] = min(_recommend(model, seen) for _ in range(5))

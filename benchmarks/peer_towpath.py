@@ -27,7 +27,8 @@ from towpath.methods.recipe import Recipe
 from towpath.rng import Rng
 
 EPOCHS = 4
-MOST_EPOCHS = 40
+MOST_EPOCHS, FEW_EPOCHS = 20, 8
+SEEDS = 5
 
 
 def main() -> None:
@@ -83,16 +84,17 @@ def memory(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
 def curves(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     split = read_split(folder)
     learner_of(Recipe("mf", "plain", settings), split).epoch(1)  # compiles
+    begun = settings | {"start": "svd", "learning_rate": 0.0003}
     return {
-        "plain": curve(split, settings, MOST_EPOCHS),
-        "svd": curve(split, settings | {"start": "svd", "learning_rate": 0.0003}, 3),
+        "plain": [curve(split, settings, MOST_EPOCHS, seed) for seed in range(SEEDS)],
+        "svd": [curve(split, begun, FEW_EPOCHS, seed) for seed in range(SEEDS)],
     }
 
 
-def curve(split: Split, settings: dict[str, Any], most: int) -> list[tuple[float, float]]:
+def curve(split: Split, settings: dict[str, Any], most: int, seed: int) -> list[tuple[float, float]]:
     """Seconds of training so far, making the start included, and the test Hit@10 then."""
     began = time.perf_counter()
-    learner = learner_of(Recipe("mf", "plain", settings), split)
+    learner = learner_of(Recipe("mf", "plain", settings, seed), split)
     spent = time.perf_counter() - began
     points = [(spent, _hit(learner.scorer, split))]
     for number in range(1, most + 1):

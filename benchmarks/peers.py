@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,10 @@ def lines(found: dict[str, Any]) -> list[Line]:
     one_negative = at(found, "epochs", "plain, one negative", "seconds")
     transport = at(found, "epochs", "transport", "seconds")
     fair, good = f"to test Hit@10 of {BPR_QUALITY:.1%}", f"to test Hit@10 of {ALS_QUALITY:.1%}, start=svd"
-    to_fair = (until(at(found, *place), BPR_QUALITY) for place in (("curves", "plain"), ("implicit", "bpr")))
-    to_good = (until(at(found, *place), ALS_QUALITY) for place in (("curves", "svd"), ("implicit", "als")))
+    to_fair = (
+        typical(at(found, *place), BPR_QUALITY) for place in (("curves", "plain"), ("implicit", "bpr"))
+    )
+    to_good = (typical(at(found, *place), ALS_QUALITY) for place in (("curves", "svd"), ("implicit", "als")))
     evaluation = at(found, "ranking", "evaluation", "seconds")
     default, *_ = batches = list((at(found, "recbole", "evaluation_seconds") or {"": None}).values())
     lists = at(found, "ranking", "recommend", "seconds"), at(found, "implicit", "recommend_seconds")
@@ -143,9 +146,16 @@ def at(found: Any, *keys: str) -> Any:
     return found
 
 
-def until(curve: list[list[float]] | None, quality: float) -> float | None:
+def typical(curves: list[list[list[float]]] | None, quality: float) -> float | None:
+    """The median over seeds of the seconds until the quality is reached; None if half of them never do."""
+    times = sorted(inf if t is None else t for t in (until(curve, quality) for curve in curves or []))
+    middle = times[len(times) // 2] if times else inf
+    return None if middle == inf else middle
+
+
+def until(curve: list[list[float]], quality: float) -> float | None:
     """Seconds until the quality is reached; None if it never is."""
-    return next((seconds for seconds, hit in curve or [] if hit >= quality), None)
+    return next((seconds for seconds, hit in curve if hit >= quality), None)
 
 
 def to_table(found: dict[str, Any], options: argparse.Namespace) -> str:
@@ -154,7 +164,7 @@ def to_table(found: dict[str, Any], options: argparse.Namespace) -> str:
         "| what | towpath | other | who | ratio | wanted at most | reached |\n|---|---|---|---|---|---|---|"
     )
     best = {
-        f"{name} {kind}": max(hit for _, hit in at(found, name, kind) or [(0, 0)])
+        f"{name} {kind}": max((hit for curve in at(found, name, kind) or [] for _, hit in curve), default=0)
         for name, kind in (("curves", "plain"), ("curves", "svd"), ("implicit", "bpr"), ("implicit", "als"))
     }
     return "\n".join(

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from towpath.kernels import threads
+from towpath.kernels import lazy_adam, threads
 from towpath.kernels.lazy_adam import Rates, move_rows
 
 pytest.importorskip("numba", reason="the compiled kernels need the extra `fast`")
@@ -24,7 +24,9 @@ def moved(steps: int) -> tuple[torch.Tensor, ...]:
     return table, means, squares
 
 
-def test_the_step_is_that_of_sparse_adam() -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_step_is_that_of_sparse_adam(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lazy_adam, "usable", lambda *tables: compiled)
     table = torch.nn.Parameter(torch.ones(50, 7))
     theirs = torch.optim.SparseAdam([table], lr=0.01)
     for number in range(1, 6):

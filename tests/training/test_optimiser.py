@@ -1,5 +1,8 @@
 """Rates of their own for some parameters, and rates that fall."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -84,3 +87,15 @@ def test_a_pace_shortens_every_rate_alike(sparse: bool) -> None:
     steps(scorer, optimiser, 1)
     assert scorer.fast.weight[1].tolist() == pytest.approx([0.75, 0.75], abs=1e-5)
     assert scorer.slow.weight[1].tolist() == pytest.approx([0.975, 0.975], abs=1e-5)
+
+
+def test_the_compiler_of_graphs_is_not_loaded_for_a_step() -> None:
+    step = (
+        "import sys, torch\n"
+        "from towpath.training.optimiser import Optimiser\n"
+        "model = torch.nn.Linear(2, 1)\n"
+        "Optimiser([model], 0.1).step(model(torch.ones(1, 2)).sum())\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", step], capture_output=True, text=True, check=True)
+    assert shown.stdout == "False\n"

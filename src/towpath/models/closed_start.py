@@ -1,11 +1,14 @@
 """Vectors for a factorisation without training: the best low-rank copy of the data or of EASE, as logits."""
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import optimize, sparse, special
-from scipy.sparse.linalg import LinearOperator, svds
+from torch import Tensor
 
 from towpath.data.interactions import Interactions
 from towpath.data.negatives import NegativeSampler
@@ -13,7 +16,9 @@ from towpath.models.ease import refuse_large_catalogue, solve_ease, taken_matrix
 from towpath.rng import Rng
 
 # Pairs that the two numbers of the logistic curve are fitted to.
-_CALIBRATION_PAIRS = 200_000
+_CALIBRATION_PAIRS = 50_000
+# Of the random decomposition: directions beyond those asked for, and how often they are sharpened.
+_SPARE, _ROUNDS = 10, 5
 
 
 @dataclass(frozen=True)
@@ -35,13 +40,9 @@ def start_from_ease(train: Interactions, dim: int, ridge: float, rng: Rng) -> Cl
     """
     refuse_large_catalogue(train.n_items)
     taken = taken_matrix(train)
-    weights = solve_ease(taken, ridge)
-    scores = LinearOperator(
-        (train.n_users, train.n_items),
-        matvec=lambda v: taken @ (weights @ v),
-        rmatvec=lambda v: weights.T @ (taken.T @ v),
-        dtype=np.float32,
-    )
+    times, back = _products(taken)
+    weights = torch.from_numpy(solve_ease(taken, ridge))
+    scores = Operator(taken.shape, lambda v: times(weights @ v), lambda v: weights.T @ back(v))
     return _low_rank(scores, train, dim, rng)
 
 
@@ -50,17 +51,54 @@ def start_from_data(train: Interactions, dim: int, rng: Rng) -> ClosedStart:
 
     X ~ U S V',   p = sqrt(a S) U,   q = sqrt(a S) V,   logit = <p, q> + b
     """
-    return _low_rank(taken_matrix(train), train, dim, rng)
+    taken = taken_matrix(train)
+    return _low_rank(Operator(taken.shape, *_products(taken)), train, dim, rng)
 
 
-def _low_rank(
-    scores: LinearOperator | sparse.csr_matrix, train: Interactions, dim: int, rng: Rng
-) -> ClosedStart:
+@dataclass(frozen=True)
+class Operator:
+    """A matrix that is known by its products: with (columns, k) from the right, and transposed."""
+
+    shape: tuple[int, int]
+    times: Callable[[Tensor], Tensor]
+    back: Callable[[Tensor], Tensor]
+
+
+def decompose(matrix: Operator, rank: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """U (m, rank), S (rank,), V (n, rank) of the nearest matrix of this rank, but for a little.
+
+    Random directions, sharpened by powers of the matrix (Halko, Martinsson and Tropp, 2011): a few products
+    with many vectors at once, where exact methods need hundreds with one.
+    """
+    width = min(rank + _SPARE, *matrix.shape)
+    basis = matrix.times(torch.randn(matrix.shape[1], width, generator=generator))
+    for _ in range(_ROUNDS):
+        basis = matrix.times(torch.linalg.qr(matrix.back(torch.linalg.qr(basis).Q)).Q)
+    basis = torch.linalg.qr(basis).Q
+    right, values, left = torch.linalg.svd(matrix.back(basis), full_matrices=False)
+    return basis @ left.T[:, :rank], values[:rank], right[:, :rank]
+
+
+def _products(matrix: sparse.csr_matrix) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    """Products with the matrix and with its transpose, both stored by rows: that is what is fast."""
+    there, back = (_to_torch(m) for m in (matrix, matrix.T.tocsr()))
+    return lambda v: there @ v, lambda v: back @ v
+
+
+def _to_torch(matrix: sparse.csr_matrix) -> Tensor:
+    starts, columns = (torch.from_numpy(a.astype(np.int64)) for a in (matrix.indptr, matrix.indices))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(
+            starts, columns, torch.from_numpy(matrix.data), matrix.shape, check_invariants=True
+        )
+
+
+def _low_rank(scores: Operator, train: Interactions, dim: int, rng: Rng) -> ClosedStart:
     """The rank-d matrix nearest to these scores (users, items), as the logits of a factorisation."""
     rank = min(dim, min(scores.shape) - 1)
-    left, values, right = svds(scores, k=rank, rng=rng.numpy("initialise", "decomposition"))
-    root = np.sqrt(values)
-    users, items = _widened(left * root, dim), _widened(right.T * root, dim)
+    left, values, right = decompose(scores, rank, rng.torch("initialise", "decomposition"))
+    users, items = (_widened((side * values.sqrt()).numpy(), dim) for side in (left, right))
     scale, bias = _calibrate(users, items, train, rng)
     return ClosedStart(users * np.sqrt(scale), items * np.sqrt(scale), bias)
 

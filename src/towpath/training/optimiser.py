@@ -1,21 +1,39 @@
-"""Adam over dense and sparse parameters as if they were one."""
+"""Adam over dense and sparse parameters as if they were one.
+
+By torch's functions, not its classes: to make one of those takes two seconds and 70 MB, for a compiler of
+graphs that nothing here asks for.
+"""
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn, zeros_like
+from torch import Tensor, nn
+from torch.optim.adam import adam
 
-from towpath.kernels.inner_products import usable
 from towpath.kernels.lazy_adam import Rates, move_rows
 from towpath.models.scorer import Scorer
 
+BETAS, EPSILON = (0.9, 0.999), 1e-8  # as everywhere
+
+
+@dataclass
+class _Moving:
+    """A parameter on its way: its full rate, the moments of its gradient, and how many steps it has taken."""
+
+    parameter: nn.Parameter
+    rate: float
+    sparse: bool
+    mean: Tensor
+    square: Tensor
+    steps: Tensor  # a float, as torch counts
+
 
 class Optimiser:
-    """Adam for dense parameters, SparseAdam for tables whose gradients are sparse.
+    """Adam for dense parameters, lazy Adam for tables whose gradients are sparse.
 
-    SparseAdam is lazy: it moves only the rows of the batch, which is what makes large tables affordable.
+    The lazy one moves only the rows of the batch, which is what makes large tables affordable.
     Parameters for which a scorer among the modules has a rate of their own (`Scorer.rates`) learn at that.
     """
 
@@ -23,82 +41,89 @@ class Optimiser:
         self, modules: Iterable[nn.Module], learning_rate: float, clip_norm: float | None = None
     ) -> None:
         modules = list(modules)
-        tables = {
-            id(m.weight)
-            for root in modules
-            for m in root.modules()
-            if isinstance(m, nn.Embedding) and m.sparse
-        }
-        parameters = [p for m in modules for p in m.parameters() if p.requires_grad]
-        sparse = [p for p in parameters if id(p) in tables]
-        dense = [p for p in parameters if id(p) not in tables]
-        self._parameters = parameters
+        factors, tables = _factors(modules), _sparse_tables(modules)
+        self._moving = [
+            _Moving(
+                p,
+                learning_rate * factors.get(id(p), 1.0),
+                id(p) in tables,
+                torch.zeros_like(p),
+                torch.zeros_like(p),
+                torch.zeros((), device=p.device),
+            )
+            for module in modules
+            for p in module.parameters()
+            if p.requires_grad
+        ]
         self._clip_norm = clip_norm
-        self._parts: list[torch.optim.Optimizer] = []
-        factors = _factors(modules)
-        if dense:
-            self._parts.append(torch.optim.Adam(_groups(dense, factors, learning_rate), fused=True))
-        if sparse:
-            self._parts.append(torch.optim.SparseAdam(_groups(sparse, factors, learning_rate)))
+        self._pace = 1.0
 
     def walk_at(self, pace: float) -> None:
         """From now on take steps of this share of each parameter's own rate."""
-        for part in self._parts:
-            for group in part.param_groups:
-                group["lr"] = pace * group["full_rate"]
+        self._pace = pace
 
     def step(self, loss: Tensor) -> None:
         """Descend `loss` by one step; parameters of other players are left without gradient."""
-        gradients = torch.autograd.grad(loss, self._parameters, allow_unused=True)
-        for parameter, gradient in zip(self._parameters, gradients, strict=True):
-            parameter.grad = gradient
+        gradients = torch.autograd.grad(loss, [m.parameter for m in self._moving], allow_unused=True)
+        reached = [
+            (m, g.coalesce() if g.is_sparse else g)
+            for m, g in zip(self._moving, gradients, strict=True)
+            if g is not None
+        ]
         if self._clip_norm is not None:
-            clip_gradients(self._parameters, self._clip_norm)
-        for part in self._parts:
-            if isinstance(part, torch.optim.SparseAdam):
-                _step_lazily(part)
-            else:
-                part.step()
-            part.zero_grad(set_to_none=True)
+            clip_gradients([g for _, g in reached], self._clip_norm)
+        with torch.no_grad():
+            self._move_dense([(m, g) for m, g in reached if not m.sparse])
+            for moving, gradient in reached:
+                if moving.sparse:
+                    self._move_sparse(moving, gradient)
 
     def state(self) -> dict[str, Tensor]:
         """Every moment and step count as a flat dictionary of tensors."""
-        flat = {}
-        for i, part in enumerate(self._parts):
-            for key, slots in part.state_dict()["state"].items():
-                for slot, value in slots.items():
-                    flat[f"{i}.{key}.{slot}"] = torch.as_tensor(value).clone()
-        return flat
+        return {
+            f"{n}.{slot}": getattr(moving, slot).clone()
+            for n, moving in enumerate(self._moving)
+            for slot in ("mean", "square", "steps")
+        }
 
     def load_state(self, flat: dict[str, Tensor]) -> None:
         """Put back what `state` gave."""
-        for i, part in enumerate(self._parts):
-            parameters = [p for group in part.param_groups for p in group["params"]]
-            state: dict[int, dict[str, Tensor | int]] = {}
-            for name, value in flat.items():
-                owner, key, slot = name.split(".")
-                if int(owner) == i:
-                    state.setdefault(int(key), {})[slot] = _slot(part, parameters[int(key)], slot, value)
-            part.load_state_dict({"state": state, "param_groups": part.state_dict()["param_groups"]})
+        for name, value in flat.items():
+            n, slot = name.split(".")
+            getattr(self._moving[int(n)], slot).copy_(value)
+
+    def _move_dense(self, reached: list[tuple[_Moving, Tensor]]) -> None:
+        for rate in dict.fromkeys(moving.rate for moving, _ in reached):
+            group = [(m, g) for m, g in reached if m.rate == rate]
+            adam(
+                [m.parameter for m, _ in group],
+                [g for _, g in group],
+                [m.mean for m, _ in group],
+                [m.square for m, _ in group],
+                [],
+                [m.steps for m, _ in group],
+                fused=True,
+                amsgrad=False,
+                beta1=BETAS[0],
+                beta2=BETAS[1],
+                lr=self._pace * rate,
+                weight_decay=0,
+                eps=EPSILON,
+                maximize=False,
+            )
+
+    def _move_sparse(self, moving: _Moving, gradient: Tensor) -> None:
+        moving.steps += 1
+        by_mean, by_square = (1 - beta for beta in BETAS)
+        unbiased = math.sqrt(1 - BETAS[1] ** float(moving.steps)) / (1 - BETAS[0] ** float(moving.steps))
+        rates = Rates(by_mean, by_square, self._pace * moving.rate * unbiased, EPSILON)
+        move_rows(moving.parameter, gradient, moving.mean, moving.square, rates)
 
 
-def _step_lazily(part: torch.optim.SparseAdam) -> None:
-    """What part.step() does, by a compiled loop for tables that it takes."""
-    if not all(usable(table, table) for group in part.param_groups for table in group["params"]):
-        part.step()  # type: ignore[no-untyped-call]  # untyped in torch
-        return
-    for group in part.param_groups:
-        beta1, beta2 = group["betas"]
-        for table in group["params"]:
-            if table.grad is None:
-                continue
-            state = part.state[table]
-            if not state:
-                state |= {"step": 0, "exp_avg": zeros_like(table), "exp_avg_sq": zeros_like(table)}
-            state["step"] += 1
-            step = group["lr"] * math.sqrt(1 - beta2 ** state["step"]) / (1 - beta1 ** state["step"])
-            rates = Rates(1 - beta1, 1 - beta2, step, group["eps"])
-            move_rows(table, table.grad.coalesce(), state["exp_avg"], state["exp_avg_sq"], rates)
+def _sparse_tables(modules: Iterable[nn.Module]) -> set[int]:
+    """The ids of the parameters whose gradients are sparse."""
+    within = (m for root in modules for m in root.modules())
+    return {id(m.weight) for m in within if isinstance(m, nn.Embedding) and m.sparse}
 
 
 def _factors(modules: Iterable[nn.Module]) -> dict[int, float]:
@@ -107,39 +132,12 @@ def _factors(modules: Iterable[nn.Module]) -> dict[int, float]:
     return {id(s.get_parameter(name)): factor for s in scorers for name, factor in s.rates().items()}
 
 
-def _groups(
-    parameters: Iterable[nn.Parameter], factors: Mapping[int, float], learning_rate: float
-) -> list[dict[str, Any]]:  # torch's own form of parameter groups
-    """The parameters by their rates, in the order in which rates first occur."""
-    groups: dict[float, list[nn.Parameter]] = {}
-    for parameter in parameters:
-        groups.setdefault(factors.get(id(parameter), 1.0), []).append(parameter)
-    rates = {factor: factor * learning_rate for factor in groups}
-    return [{"params": m, "lr": rates[f], "full_rate": rates[f]} for f, m in groups.items()]
-
-
-def _slot(part: torch.optim.Optimizer, parameter: Tensor, slot: str, value: Tensor) -> Tensor | int:
-    """A stored moment or step count as the optimiser keeps it."""
-    if slot != "step":
-        # The fused step walks through memory, so a moment must lie in memory as its parameter does.
-        return torch.empty_like(parameter).copy_(value)
-    # SparseAdam counts its steps in a plain int and compares it as one.
-    return int(value) if isinstance(part, torch.optim.SparseAdam) else value
-
-
-def clip_gradients(parameters: Iterable[nn.Parameter], longest: float) -> Tensor:
+def clip_gradients(gradients: Iterable[Tensor], longest: float) -> Tensor:
     """Shorten all gradients together to length `longest` if they are longer; returns the length before.
 
-    Works on sparse gradients too, whose repeated rows are summed first (torch's own clipping refuses them).
+    Works on coalesced sparse gradients too (torch's own clipping refuses them).
     """
-    values = []
-    for parameter in parameters:
-        if parameter.grad is not None:
-            if parameter.grad.is_sparse:
-                parameter.grad = parameter.grad.coalesce()
-                values.append(parameter.grad.values())
-            else:
-                values.append(parameter.grad)
+    values = [g.values() if g.is_sparse else g for g in gradients]
     length = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(v) for v in values]))
     shrink = (longest / (length + 1e-12)).clamp(max=1)
     for value in values:
