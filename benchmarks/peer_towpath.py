@@ -22,7 +22,6 @@ from towpath.data.vocabulary import Vocabulary
 from towpath.evaluation.evaluate import evaluate
 from towpath.evaluation.ranking import rows_per_block, top_k
 from towpath.evaluation.scoring import judging, score_catalogue
-from towpath.evaluation.task import join
 from towpath.methods.recipe import Recipe
 from towpath.rng import Rng
 
@@ -113,7 +112,7 @@ def ranking(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     """Full-ranking evaluation, and lists of ten for everyone, both without what was seen."""
     split = read_split(folder)
     scorer = learner_of(Recipe("mf", "plain", settings), split).scorer
-    seen = join(split.train, split.validation).histories
+    seen = split.before_test.histories
 
     def recommend() -> None:
         step = rows_per_block(split.train.n_items)

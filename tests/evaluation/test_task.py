@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from fixed_scorers import events, split_of
 from small import small_interactions
+from towpath.data.split import join
 from towpath.errors import DataError
-from towpath.evaluation.task import join, task_of
+from towpath.evaluation.task import task_of
 
 
 def test_users_without_training_events_are_left_out_and_counted() -> None:

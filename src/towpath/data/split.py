@@ -45,6 +45,11 @@ class Split:
         return self.validation if name == "validation" else self.test
 
     @cached_property
+    def before_test(self) -> Interactions:
+        """Training and validation together: what is known when test is judged."""
+        return join(self.train, self.validation)
+
+    @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of all columns, both vocabularies, the description, and features if there are some."""
         digest = hashlib.sha256(self.description.encode())
@@ -60,6 +65,22 @@ class Split:
             if table is not None:
                 _update(digest, f"{name} {features_json(table)}", table.starts, table.codes, table.numbers)
         return digest.hexdigest()
+
+
+def join(first: Interactions, second: Interactions) -> Interactions:
+    """The events of both in the order (user, time, first before second); without the other columns."""
+    users, items = (np.concatenate([getattr(t, c) for t in (first, second)]) for c in ("users", "items"))
+    times = None
+    if first.times is not None and second.times is not None:
+        times = np.concatenate([first.times, second.times])
+    order = np.lexsort((users,) if times is None else (times, users))
+    return Interactions(
+        users=users[order],
+        items=items[order],
+        user_ids=first.user_ids,
+        item_ids=first.item_ids,
+        times=None if times is None else times[order],
+    )
 
 
 def split_leave_last_two(interactions: Interactions) -> Split:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from towpath.data.interactions import Histories, Interactions
+from towpath.data.interactions import Histories
 from towpath.data.split import Part, Split
 from towpath.errors import DataError
 
@@ -41,7 +41,7 @@ def task_of(split: Split, on: Part) -> Task:
     part = split.part(on)
     if not len(part):
         raise DataError(f"The {on} part of the split has no events to judge on; split so that it has some.")
-    seen = split.train if on == "validation" else join(split.train, split.validation)
+    seen = split.train if on == "validation" else split.before_test
     wanted = np.unique(part.pair_keys())
     wanted = wanted[~_among(wanted, seen.pair_keys())]
     wanted = wanted[split.train.histories.lengths[wanted // part.n_items] > 0]
@@ -53,22 +53,6 @@ def task_of(split: Split, on: Part) -> Task:
     users, rows = np.unique(wanted // part.n_items, return_inverse=True)
     left_out = len(np.unique(part.users)) - len(users)
     return Task(split, seen.histories, users, rows, wanted % part.n_items, left_out)
-
-
-def join(first: Interactions, second: Interactions) -> Interactions:
-    """The events of both in the order (user, time, first before second); without the other columns."""
-    users, items = (np.concatenate([getattr(t, c) for t in (first, second)]) for c in ("users", "items"))
-    times = None
-    if first.times is not None and second.times is not None:
-        times = np.concatenate([first.times, second.times])
-    order = np.lexsort((users,) if times is None else (times, users))
-    return Interactions(
-        users=users[order],
-        items=items[order],
-        user_ids=first.user_ids,
-        item_ids=first.item_ids,
-        times=None if times is None else times[order],
-    )
 
 
 def _among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -13,7 +13,6 @@ from towpath.evaluation.evaluate import evaluate
 from towpath.evaluation.ranking import top_k
 from towpath.evaluation.result import Evaluation
 from towpath.evaluation.scoring import judging, score_catalogue
-from towpath.evaluation.task import join
 from towpath.experiments.kept_rounds import Round
 from towpath.experiments.loop import Arm, LoopSettings, Start, run_loop
 from towpath.experiments.pool import Work
@@ -172,7 +171,7 @@ def _judge(scorer: Scorer, world: World, split: Split) -> tuple[Evaluation, Eval
 
 def _list_of(scorer: Scorer, split: Split, user: int) -> NDArray[np.int64]:
     """The items that this user would be shown, best first: (K,)."""
-    seen = join(split.train, split.validation).histories
+    seen = split.before_test.histories
     with judging(scorer):
         _, items = top_k(score_catalogue(scorer, np.array([user]), seen), K)
     return items[0].cpu().numpy()

@@ -25,10 +25,9 @@ from torch import Tensor
 
 from towpath.data.interactions import Histories
 from towpath.data.parquet import read_ids, write_ids
-from towpath.data.split import Split
+from towpath.data.split import Split, join
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError, ConfigError, unknown_name
-from towpath.evaluation.task import join
 from towpath.files import ARTIFACT, PROOFS, Manifest, new_folder, read_manifest, write_manifest
 from towpath.models.registry import MODELS
 from towpath.models.scorer import Scorer, Sizes
@@ -77,7 +76,7 @@ def artifact_of(fit: Fit, split: Split, **origin: Any) -> Artifact:
 
 def past_of(split: Split) -> Past:
     """The past as it stands when the model goes out: the whole log, though only `train` was learned from."""
-    whole = join(join(split.train, split.validation), split.test)
+    whole = join(split.before_test, split.test)
     return Past(whole.histories, split.train.histories.lengths > 0, split.train.item_counts)
 
 

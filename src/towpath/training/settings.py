@@ -35,8 +35,8 @@ class TrainingSettings(Settings):
     batch_size: int = Field(
         0,
         ge=0,
-        description="Positives per step of training; 0: such that an epoch has about 240 steps, 256 to 4096, and "
-        "of more than a million positives 4096 times the square root of the millions.",
+        description="Positives per step of training; 0: such that an epoch has about 240 steps, 256 to 4096, "
+        "and of more than a million positives 4096 times the square root of the millions.",
     )
     negatives: int = Field(
         3, ge=1, description="Untaken items of the same user drawn per positive, every batch."
