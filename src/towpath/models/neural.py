@@ -126,26 +126,32 @@ class Mlp(Scorer):
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """What comes out of the layers."""
-        of_user, of_item = self._parts(context, items)
-        return self.tower.of_parts(of_user + self.first.bias, of_item)
+        return self.score_with_norms(context, items)[0]
 
     def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
         """Scores, and |W_u p_u|^2 + |W_i q_i|^2 + layer_charge * (|W_2|^2 + ... + |h|^2) of each pair.
 
         The charge is for what goes up: one for the vectors alone would only make the layers grow.
         """
-        of_user, of_item = self._parts(context, items)
-        layers = self.settings.layer_charge * self.tower.squared_weights()
-        scores = self.tower.of_parts(of_user + self.first.bias, of_item)
-        return scores, self.tables.norms(of_user, of_item) + layers
-
-    def _parts(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """W_u p_u of the users (b, h), and W_i q_i of the items (b, k, h), or (k, h) where all share them."""
-        user, item = self.tables(context, items)
         dim = self.settings.embedding_dim
         weight = self.first.weight  # once: a critic's layer under a spectral norm computes it anew every time
-        of_item = (item.flatten(0, -2) @ weight[:, dim:].T).view(*item.shape[:-1], -1)
-        return user @ weight[:, :dim].T, of_item
+        of_user = self.tables.users(context.users) @ weight[:, :dim].T
+        of_item, item_norms = self._of_items(items, weight[:, dim:])
+        scores = self.tower.of_parts(of_user + self.first.bias, of_item)
+        layers = self.settings.layer_charge * self.tower.squared_weights()
+        return scores, of_user.square().sum(1, keepdim=True) + item_norms + layers
+
+    def _of_items(self, items: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """W_i q_i of the items, (b, k, h), or (k, h) where all share them, and their squared norms."""
+        if len(items) > 1 and self.tables.whole_table_is_less(items):
+            # Each item goes through the layer once, not once for every pair; its norm rides in a last column.
+            table = self.tables.items.weight @ weight.T
+            table = torch.cat([table, table.square().sum(1, keepdim=True)], dim=1)
+            rows = nn.functional.embedding(items, table)
+            return rows[..., :-1], rows[..., -1]
+        item = self.tables.items(items[0] if len(items) == 1 else items)
+        of_item = (item.flatten(0, -2) @ weight.T).view(*item.shape[:-1], -1)
+        return of_item, of_item.square().sum(-1)
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""

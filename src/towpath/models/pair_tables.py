@@ -32,9 +32,17 @@ class PairTables(nn.Module):
         return self.users(context.users), self.items(items[0] if len(items) == 1 else items)
 
     def takes_kernels(self) -> bool:
-        """Whether the fused kernels can read the tables: dense gradients, nobody listening to look-ups."""
+        """Whether the fused kernels can read the tables."""
+        return self._open() and usable(self.users.weight, self.items.weight)
+
+    def whole_table_is_less(self, items: Tensor) -> bool:
+        """Whether all items are fewer than these, and may be taken at once."""
+        return self._open() and items.numel() > self.items.num_embeddings
+
+    def _open(self) -> bool:
+        """Whether tables may be read past their look-ups: dense gradients, and nobody listening."""
         listened_to = self.users._forward_hooks or self.items._forward_hooks
-        return not self.users.sparse and not listened_to and usable(self.users.weight, self.items.weight)
+        return not self.users.sparse and not listened_to
 
     @staticmethod
     def norms(user: Tensor, item: Tensor) -> Tensor:
