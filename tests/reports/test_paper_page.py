@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tiny_paper
+from chromium import needs_browser, render
 from tiny_paper import SWEPT, TINY, asked
 from towpath.errors import ArtifactError
 from towpath.experiments.paper.published import PUBLISHED
@@ -60,6 +61,18 @@ def test_all_forms_are_written(results: Results, out: Path) -> None:
     latex = (out / "tiny" / "results.tex").read_text()
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 8
     assert r"\textbf{" in latex
+
+
+@needs_browser
+@pytest.mark.parametrize("name", ["tiny", "tiny-sweep"])
+def test_a_browser_shows_the_page_without_complaint(out: Path, tmp_path: Path, name: str) -> None:
+    found = read_results(out / name)
+    write_results(found, out / name)
+    seen = render(out / name / "index.html", tmp_path, 1200)
+    assert seen.console() == []
+    assert seen.dom.count("<svg") == len(list((out / name).glob("*.svg"))) > 0
+    assert seen.dom.count("<table") == len(list((out / name).glob("*.csv"))) > 0
+    assert len(seen.picture) > 20_000  # an empty page is a few thousand bytes
 
 
 def test_the_numbers_are_those_of_the_cells(results: Results, out: Path) -> None:
