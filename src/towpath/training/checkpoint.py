@@ -13,7 +13,7 @@ from towpath.files import new_file
 from towpath.models.tensors import write_tensors
 from towpath.training.fit import Row
 
-_FORMAT = "2"
+_FORMAT = "3"
 
 
 @dataclass(frozen=True)
