@@ -64,7 +64,7 @@ def test_quick_is_small_and_says_what_it_stands_for() -> None:
     assert "Attn" not in quick.columns_on("ml-100k-simulation")
     assert quick.seeds == 2
     settings = quick.columns["NCF"].resolved()["settings"]
-    assert (settings["epochs"], settings["pretrain_epochs"]) == (5, 2)
+    assert (settings["epochs"], settings["pretrain_epochs"]) == (3, 1)
 
 
 def test_a_limited_experiment_keeps_what_its_sweep_is_drawn_beside() -> None:

@@ -14,7 +14,7 @@ from towpath.models.registry import is_trainable
 
 Picture = Literal["weights", "time"]
 QUICK_SEEDS = 2
-QUICK_EPOCHS = 5
+QUICK_EPOCHS, QUICK_BATCH = 3, 1024
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,9 @@ def quickened(experiment: Experiment) -> Experiment:
 def _short(recipe: Recipe) -> Recipe:
     if not is_trainable(recipe.model):
         return recipe
-    short = {"epochs": QUICK_EPOCHS}
+    short = {"epochs": QUICK_EPOCHS, "batch_size": QUICK_BATCH}
     if "pretrain_epochs" in recipe.resolved()["settings"]:
-        short["pretrain_epochs"] = 2
+        short["pretrain_epochs"] = 1
     return replace(recipe, settings={**recipe.settings, **short})
 
 
