@@ -62,34 +62,14 @@ def _plain(task: Task, settings: Settings) -> Learner:
     return PlainLearner(task.scorer, task.train, task.training, task.rng)
 
 
-def _transport(task: Task, settings: Settings) -> Learner:
-    assert isinstance(settings, TransportSettings)
-    return TransportLearner(task.scorer, task.train, task.training, settings, task.rng)
-
-
-def _inverse_propensity(task: Task, settings: Settings) -> Learner:
-    assert isinstance(settings, InversePropensitySettings)
-    return InversePropensityLearner(task.scorer, task.train, task.training, settings, task.rng)
-
-
-def _doubly_robust(task: Task, settings: Settings) -> Learner:
-    assert isinstance(settings, DoublyRobustSettings)
-    return DoublyRobustLearner(task.scorer, task.train, task.training, settings, task.rng)
-
-
 def _exposure(task: Task, settings: Settings) -> Learner:
     assert isinstance(settings, ExposureSettings)
     return ExposureLearner(task.scorer, task.train, settings)
 
 
-def _adversarial(task: Task, settings: Settings) -> Learner:
-    assert isinstance(settings, AdversarialSettings)
-    return AdversarialLearner(task.scorer, task.train, task.training, settings, task.rng)
-
-
-def _causal_embedding(task: Task, settings: Settings) -> Learner:
-    assert isinstance(settings, CausalEmbeddingSettings)
-    return CausalEmbeddingLearner(task.scorer, task.train, task.training, settings, task.rng)
+def _by(learner: Callable[..., Learner]) -> Callable[[Task, Settings], Learner]:
+    """How most learners are made: with the settings of their method beside those of the fit loop."""
+    return lambda task, settings: learner(task.scorer, task.train, task.training, settings, task.rng)
 
 
 def _refuse_no_game(training: TrainingSettings, settings: Settings) -> None:
@@ -150,24 +130,26 @@ METHODS: dict[str, Method] = {
     # What f is about to show is rarely among uniform negatives, so one in three comes from there.
     "transport": Method(
         TransportSettings,
-        _transport,
+        _by(TransportLearner),
         {"head_negatives": 1},
         _refuse_no_game,
         {**FIT_GRID, **_TRANSPORT_GRID},
     ),
-    "ipw": Method(InversePropensitySettings, _inverse_propensity, grid={**FIT_GRID, **_IPW_GRID}),
+    "ipw": Method(InversePropensitySettings, _by(InversePropensityLearner), grid={**FIT_GRID, **_IPW_GRID}),
     "expomf": Method(ExposureSettings, _exposure, refuse=refuse_batches, grid=_EXPOSURE_GRID, models=("mf",)),
-    "adversarial": Method(AdversarialSettings, _adversarial, grid={**FIT_GRID, **_ADVERSARIAL_GRID}),
+    "adversarial": Method(
+        AdversarialSettings, _by(AdversarialLearner), grid={**FIT_GRID, **_ADVERSARIAL_GRID}
+    ),
     "causal-embedding": Method(
         CausalEmbeddingSettings,
-        _causal_embedding,
+        _by(CausalEmbeddingLearner),
         refuse=refuse_whole_catalogue,
         grid={**FIT_GRID, **_CAUSAL_EMBEDDING_GRID},
         models=("mf",),
     ),
     "doubly-robust": Method(
         DoublyRobustSettings,
-        _doubly_robust,
+        _by(DoublyRobustLearner),
         refuse=refuse_catalogue,
         grid={**FIT_GRID, **_DOUBLY_ROBUST_GRID},
     ),

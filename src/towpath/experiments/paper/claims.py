@@ -122,16 +122,25 @@ class BestIsTransport:
 
 
 @dataclass(frozen=True)
-class Rises:
-    """More of something is better: the last column of a row is above its first."""
+class _OfRow:
+    """A claim about columns in a row; there is nothing to judge where fewer than two of them are."""
 
     claim: str
     columns: tuple[str, ...]
 
+    def there(self, found: Found) -> list[str]:
+        """Those that were asked for."""
+        there = [column for column in self.columns if column in found.columns]
+        return there if len(there) > 1 else []
+
+
+class Rises(_OfRow):
+    """More of something is better: the last column of a row is above its first."""
+
     def judge(self, found: Found) -> Verdict | None:
         """By the paired difference between the two ends."""
-        there = [column for column in self.columns if column in found.columns]
-        if len(there) < 2:
+        there = self.there(found)
+        if not there:
             return None
         measures = found.facts.measures(found.k)
         gaps = [_difference(found, there[-1], there[0], measure) for measure in measures]
@@ -139,17 +148,13 @@ class Rises:
         return Verdict(self.claim, found.facts.title, _outcome(found, there, gaps), evidence)
 
 
-@dataclass(frozen=True)
-class Steady:
+class Steady(_OfRow):
     """A setting matters little: no column of a row differs from its middle one."""
-
-    claim: str
-    columns: tuple[str, ...]
 
     def judge(self, found: Found) -> Verdict | None:
         """Held under a measure if no difference is certain; how small one could be told is said beside it."""
-        there = [column for column in self.columns if column in found.columns]
-        if len(there) < 2:
+        there = self.there(found)
+        if not there:
             return None
         middle = there[len(there) // 2]
         signs, said = [], []
