@@ -39,6 +39,11 @@ class Balance(HTMLParser):
         assert self.open.pop() == tag
 
 
+def test_backticks_are_code_and_still_escaped():
+    html = to_html(Page("A page", "The setting `floor` of `<b>`; a ` alone stays.", ()))
+    assert "The setting <code>floor</code> of <code>&lt;b&gt;</code>; a ` alone stays." in html
+
+
 def test_page_is_well_formed_and_escapes_text():
     html = to_html(PAGE)
     parser = Balance()

@@ -1,10 +1,12 @@
 """One HTML page that needs nothing but itself: no network, no scripts, no other files."""
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup, escape
 
 from towpath.files import write_text
 from towpath.reports.figures import Figure
@@ -58,4 +60,10 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["with_code"] = _with_code
     return environment.get_template("page.html.j2")
+
+
+def _with_code(text: str) -> Markup:
+    """The text, escaped, with what stands in backticks as code."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
