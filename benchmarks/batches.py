@@ -63,9 +63,8 @@ def drawn_items() -> NDArray[np.int32]:
     for start in range(0, USERS, 2000):
         block = slice(start, start + 2000)
         scores = users[block] @ items.T / 2 + appeal
-        scores -= np.log(
-            rng.exponential(size=scores.shape).astype(np.float32)
-        )  # Gumbel: the highest are a draw
+        # Minus the logarithm of an exponential is a Gumbel: with these the highest scores are a draw.
+        scores -= np.log(rng.exponential(size=scores.shape).astype(np.float32))
         taken[block] = np.argpartition(-scores, TAKEN, axis=1)[:, :TAKEN]
     return rng.permuted(taken, axis=1)
 
