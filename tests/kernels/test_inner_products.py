@@ -7,10 +7,12 @@ from towpath.kernels.inner_products import inner_products, numbered, usable
 pytest.importorskip("numba", reason="the compiled kernels need the extra `fast`")
 
 
-def plain(P: torch.Tensor, Q: torch.Tensor, users: torch.Tensor, items: torch.Tensor) -> list[torch.Tensor]:
+def plain(
+    P: torch.Tensor, Q: torch.Tensor, users: torch.Tensor, items: torch.Tensor, bias: torch.Tensor
+) -> list[torch.Tensor]:
     p, q = P[users], Q[items]
-    scores = (p[:, None, :-1] * q[:, :, :-1]).sum(2) + p[:, None, -1] + q[:, :, -1]
-    return [scores, p[:, None, :-1].square().sum(2) + q[:, :, :-1].square().sum(2)]
+    scores = (p[:, None, :-1] * q[:, :, :-1]).sum(2) + p[:, None, -1] + q[:, :, -1] + bias
+    return [scores, (p[:, None, :-1].square().sum(2) + q[:, :, :-1].square().sum(2)).mean()]
 
 
 @pytest.fixture(params=[(1, 1), (7, 4), (64, 3)])
@@ -20,26 +22,25 @@ def problem(request: pytest.FixtureRequest) -> tuple[torch.Tensor, ...]:
     P, Q = torch.randn(9, 6, generator=rng), torch.randn(11, 6, generator=rng)
     users = torch.randint(9, (rows,), generator=rng)
     items = torch.randint(11, (rows, columns), generator=rng)
-    return P.requires_grad_(), Q.requires_grad_(), users, items
+    return P.requires_grad_(), Q.requires_grad_(), users, items, torch.tensor(0.7, requires_grad=True)
 
 
 def test_the_kernel_equals_plain_torch_with_gradients(problem: tuple[torch.Tensor, ...]) -> None:
-    P, Q, users, items = problem
-    fused, reference = inner_products(P, Q, users, items), plain(P, Q, users, items)
+    P, Q, users, items, bias = problem
+    fused, reference = inner_products(P, Q, users, items, bias), plain(P, Q, users, items, bias)
     for ours, theirs in zip(fused, reference, strict=True):
         torch.testing.assert_close(ours, theirs)
     mixed = [
-        (a * torch.linspace(-1, 2, a.numel()).view(a.shape)).sum() + b.square().sum()
-        for a, b in (fused, reference)
+        (a * torch.linspace(-1, 2, a.numel()).view(a.shape)).sum() + b.square() for a, b in (fused, reference)
     ]
-    for ours, theirs in zip(*(torch.autograd.grad(m, [P, Q]) for m in mixed), strict=True):
+    for ours, theirs in zip(*(torch.autograd.grad(m, [P, Q, bias]) for m in mixed), strict=True):
         torch.testing.assert_close(ours, theirs)
 
 
 def test_the_kernel_gives_the_same_floats_every_time(problem: tuple[torch.Tensor, ...]) -> None:
-    P, Q, users, items = problem
+    P, Q, users, items, bias = problem
     first, again = (
-        torch.autograd.grad(inner_products(P, Q, users, items)[0].square().sum(), P) for _ in range(2)
+        torch.autograd.grad(inner_products(P, Q, users, items, bias)[0].square().sum(), P) for _ in range(2)
     )
     assert torch.equal(first[0], again[0])
 
@@ -58,20 +59,20 @@ def test_the_floats_are_the_same_on_any_number_of_threads(monkeypatch: pytest.Mo
     for number in (1, 2, 3):
         torch.set_num_threads(number)
         tables = [P.clone().requires_grad_(), Q.clone().requires_grad_()]
-        scores, norms = inner_products(*tables, users, items)
-        gradients = torch.autograd.grad(scores.square().sum() + 0.1 * norms.square().sum(), tables)
-        found.append([scores, norms, *gradients])
+        scores, norm = inner_products(*tables, users, items, torch.zeros(()))
+        gradients = torch.autograd.grad(scores.square().sum() + 0.1 * norm.square(), tables)
+        found.append([scores, norm, *gradients])
     torch.set_num_threads(before)
     for ours, other in zip(found[0] * 2, found[1] + found[2], strict=True):
         assert torch.equal(ours, other)
 
 
 def test_sparse_gradients_are_the_rows_of_dense_ones(problem: tuple[torch.Tensor, ...]) -> None:
-    P, Q, users, items = problem
+    P, Q, users, items, bias = problem
     found = []
     for sparse in (False, True):
-        scores, norms = inner_products(P, Q, users, items, sparse=sparse)
-        found.append(torch.autograd.grad(scores.square().sum() + norms.sum(), [P, Q]))
+        scores, norm = inner_products(P, Q, users, items, bias, sparse=(sparse, sparse))
+        found.append(torch.autograd.grad(scores.square().sum() + norm, [P, Q]))
     for dense, few, codes in zip(*found, (users, items), strict=True):
         assert few.is_sparse
         assert sorted(few.indices()[0].tolist()) == codes.unique().tolist()

@@ -61,14 +61,15 @@ def test_the_lists_are_the_same_on_any_number_of_threads(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 3), (4_000, 90)])
 def test_the_potential_on_the_line_is_that_of_plain_torch(n: int, m: int) -> None:
     rng = np.random.default_rng(n)
-    x, y = (torch.from_numpy(rng.normal(size=size).astype(np.float32)) for size in (n, m))
-    x[::3] = x[0]  # ties
-    mass_x, mass_y = (torch.from_numpy(rng.dirichlet(np.ones(size)).astype(np.float32)) for size in (n, m))
-    knots, order, values, distance = line_potential(x, mass_x, y, mass_y)
-    theirs = potential_in_torch(x, mass_x, y, mass_y)
+    points = torch.from_numpy(rng.normal(size=n + m).astype(np.float32))
+    points[:n:3] = points[0]  # ties
+    masses = np.concatenate([rng.dirichlet(np.ones(n)), -rng.dirichlet(np.ones(m))]).astype(np.float32)
+    masses = torch.from_numpy(masses)
+    knots, values, at_points, distance = line_potential(points, masses)
+    theirs = potential_in_torch(points, masses)
     assert torch.equal(knots, theirs[0])
-    assert torch.equal(torch.cat([x, y])[order], knots)
-    torch.testing.assert_close(values, theirs[2], rtol=1e-5, atol=1e-5)
+    for ours, plain in zip((values, at_points), theirs[1:3], strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-5, atol=1e-5)
     assert distance == pytest.approx(float(theirs[3]), rel=1e-4)
 
 

@@ -46,10 +46,10 @@ def test_gmf_by_hand() -> None:
         gmf.head.weight[:] = torch.tensor([[2.0, -1.0]])
         gmf.head.bias.fill_(0.5)
     pairs = torch.tensor([[0, 1], [1, 0]])
-    scores, norms = gmf.score_with_norms(context(torch.tensor([0, 1])), pairs)
-    # <(2, -1), (1, 2) * (3, 4)> + .5 = 6 - 8 + .5, and so on; |h * p|^2 + |q|^2 = 8 + 25, and so on
+    scores, norm = gmf.score_with_norm(context(torch.tensor([0, 1])), pairs)
+    # <(2, -1), (1, 2) * (3, 4)> + .5 = 6 - 8 + .5, and so on; |h * p|^2 + |q|^2 is 8 + 25, 34, 27 and 26
     assert scores.tolist() == [[-1.5, 12.5], [1.5, -3.5]]
-    assert norms.tolist() == [[33.0, 34.0], [27.0, 26.0]]
+    assert norm.tolist() == 30
 
 
 def test_mlp_is_a_perceptron_on_both_vectors_end_to_end() -> None:
@@ -66,24 +66,24 @@ def test_an_mlp_is_charged_for_what_enters_its_first_layer() -> None:
     """Longer vectors under a weaker layer are the same model, and cost the same."""
     mlp = filled("mlp")
     assert isinstance(mlp, Mlp)
-    before = mlp.score_with_norms(context(), ITEMS)
+    before = mlp.score_with_norm(context(), ITEMS)
     with torch.no_grad():
         mlp.tables.users.weight.mul_(2)
         mlp.tables.items.weight.mul_(2)
         mlp.first.weight.mul_(0.5)
-    for now, then in zip(mlp.score_with_norms(context(), ITEMS), before, strict=True):
+    for now, then in zip(mlp.score_with_norm(context(), ITEMS), before, strict=True):
         torch.testing.assert_close(now, then)
 
 
 def test_an_mlp_is_charged_for_its_layers() -> None:
     with_layers, without = (
-        filled("mlp", layer_charge=c).score_with_norms(context(), ITEMS)[1] for c in (2, 0)
+        filled("mlp", layer_charge=c).score_with_norm(context(), ITEMS)[1] for c in (2, 0)
     )
     mlp = filled("mlp")
     assert isinstance(mlp, Mlp)
     weights = [layer.weight for layer in mlp.tower.layers] + [mlp.tower.head.weight]
     squares = sum(float(w.detach().square().sum()) for w in weights)
-    torch.testing.assert_close(with_layers - without, torch.full(ITEMS.shape, 2 * squares))
+    torch.testing.assert_close(with_layers - without, torch.tensor(2 * squares))
 
 
 def test_layers_without_width_are_refused() -> None:

@@ -102,13 +102,13 @@ def test_rates_name_parameters(name: str) -> None:
     assert set(scorer.rates()) <= set(dict(scorer.named_parameters()))
 
 
-def test_scores_with_norms_are_the_scores(name: str) -> None:
+def test_scores_with_a_norm_are_the_scores(name: str) -> None:
     scorer = filled(name)
     context = context_of(scorer, USERS, SPLIT.train.histories)
-    with_norms, norms = scorer.score_with_norms(context, ITEMS)
-    torch.testing.assert_close(with_norms, scorer.score(context, ITEMS))
-    assert norms.shape == ITEMS.shape
-    assert (norms >= 0).all()
+    with_norm, norm = scorer.score_with_norm(context, ITEMS)
+    torch.testing.assert_close(with_norm, scorer.score(context, ITEMS))
+    assert norm.shape == ()
+    assert norm >= 0
 
 
 def test_popularity_counts() -> None:
@@ -159,7 +159,7 @@ def test_factorization_by_hand() -> None:
         mf.bias.fill_(1.0)
     context = context_of(mf, np.array([0]), SPLIT.train.histories)
     assert mf.score(context, torch.tensor([[0, 1]])).tolist() == [[12.75, 3.5]]
-    assert mf.score_with_norms(context, torch.tensor([[0, 1]]))[1].tolist() == [[30.0, 6.0]]
+    assert mf.score_with_norm(context, torch.tensor([[0, 1]]))[1].tolist() == 18.0
 
 
 def test_a_start_from_ease_ranks_like_ease_when_wide_enough() -> None:

@@ -77,9 +77,11 @@ def test_every_control_holds_every_critic(lipschitz: str, g: str) -> None:
     if lipschitz in ("max-norm", "spectral"):
         assert max(float(t.weight.detach().norm(dim=1).max()) for t in tables) <= 0.5 + 1e-4
     if lipschitz == "spectral":
+        for number in (2, 3, 4):  # power iteration takes its time
+            game.epoch(number)
         layers = [m for m in game.critic.modules() if isinstance(m, torch.nn.Linear)]
         norms = [float(torch.linalg.matrix_norm(layer.weight.detach(), 2)) for layer in layers]
-        assert all(norm < 1.3 for norm in norms)  # power iteration: one within its precision
+        assert all(norm < 1.1 for norm in norms)
 
 
 @pytest.mark.parametrize("f", TRAINABLE)

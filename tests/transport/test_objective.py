@@ -104,7 +104,7 @@ def test_w_reaches_the_closed_form_on_the_line(penalty: float) -> None:
     x = places[:, 0]
 
     def critic(masses: Tensor) -> Tensor:
-        return transport_on_line(x, masses, x, shown).critic(x)
+        return transport_on_line(x, masses, shown).critic(x)
 
     reached = mirror_descent(loss, shown, penalty, critic, 4000)
     expected = closed_form(loss, shown, penalty, distance)

@@ -135,9 +135,9 @@ class AdversarialLearner:
         self.adversary.train()
         for lap in range(self._settings.warm_epochs):
             for batch in self._batches.epoch(lap, self._rng, name="warm "):
-                scores, norms = self.adversary.score_with_norms(batch.context, batch.items)
+                scores, norm = self.adversary.score_with_norm(batch.context, batch.items)
                 loss = logistic_loss(scores, batch.labels).mean()
-                self._adversary_optimiser.step(loss + self._training.l2 * norms.mean())
+                self._adversary_optimiser.step(loss + self._training.l2 * norm)
 
     def _move_f(self, batch: Batch) -> Tensor:
         """A step of f and of the link, both from where they stood: the loss and the mean chance, (2,)."""
@@ -146,9 +146,9 @@ class AdversarialLearner:
         with torch.no_grad():
             adversary = self.adversary.score(batch.context, batch.items)
         chances = self.link(adversary, batch.labels)
-        scores, norms = self.scorer.score_with_norms(batch.context, batch.items)
+        scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
         losses = logistic_loss(scores, batch.labels)
-        risk = (losses / chances.detach()).mean() + self._training.l2 * norms.mean()
+        risk = (losses / chances.detach()).mean() + self._training.l2 * norm
         self._link_optimiser.step((losses.detach() / chances).mean())
         self._optimiser.step(risk)
         return torch.stack([risk.detach(), chances.detach().mean()]).cpu()
@@ -159,21 +159,21 @@ class AdversarialLearner:
         self.adversary.train()
         with torch.no_grad():
             losses = logistic_loss(self.scorer.score(batch.context, batch.items), batch.labels)
-        hinge, norms = self._hinge(batch, losses)
-        self._adversary_optimiser.step(hinge.mean() + self._training.l2 * norms.mean())
+        hinge, norm = self._hinge(batch, losses)
+        self._adversary_optimiser.step(hinge.mean() + self._training.l2 * norm)
         return torch.stack([hinge.detach().mean(), (hinge.detach() > 0).float().mean()]).cpu()
 
     def _hinge(self, batch: Batch, losses: Tensor) -> tuple[Tensor, Tensor]:
-        """The adversary's hinge where f's losses are (b, k), and what its L2 penalty charges; (b, k) each.
+        """The adversary's hinge, (b, k) like f's losses, and what its L2 penalty charges for.
 
         Its gradient reaches g through its own loss and through q.
         """
-        scores, norms = self.adversary.score_with_norms(batch.context, batch.items)
+        scores, norm = self.adversary.score_with_norm(batch.context, batch.items)
         reweighted = losses / self.link(scores, batch.labels)
         own = logistic_loss(scores, batch.labels)
         return adversary_hinge(
             own, reweighted, self._settings.adversary_fit, self._settings.hinge_margin
-        ), norms
+        ), norm
 
     def state(self) -> dict[str, Tensor]:
         """f, g and the link, with their optimisers."""

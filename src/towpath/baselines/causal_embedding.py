@@ -126,11 +126,15 @@ class CausalEmbeddingLearner:
         treated = torch.from_numpy(self._treated.contains(users, items)).to(batch.items.device)
         control = _rows(batch, ~treated)
         parts = [(self.scorer, control), (self.treatment, _rows(batch, treated))]
-        scored = [(*s.score_with_norms(b.context, b.items), b.labels) for s, b in parts if len(b.items)]
-        scores, norms, labels = (torch.cat(part) for part in zip(*scored, strict=True))
-        risk = logistic_loss(scores, labels).mean() + self._training.l2 * norms.mean()
+        risks = [self._risk(model, part) * len(part.items) for model, part in parts if len(part.items)]
+        risk = torch.stack(risks).sum() / len(batch.items)
         apart = self._apart(control.items)
         return risk + self._settings.pull * apart, apart
+
+    def _risk(self, model: Factorization, part: Batch) -> Tensor:
+        """The penalised mean loss of one of the two on its part of a batch."""
+        scores, norm = model.score_with_norm(part.context, part.items)
+        return logistic_loss(scores, part.labels).mean() + self._training.l2 * norm
 
     def _apart(self, items: Tensor) -> Tensor:
         """Mean distance of these items' control vectors to their treatment vectors, which are held fixed."""

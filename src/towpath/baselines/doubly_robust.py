@@ -117,7 +117,7 @@ class DoublyRobustLearner:
         width = batch.items.shape[1]
         items = torch.cat([batch.items, anywhere], dim=1)
         # One look-up, and one encoding of histories, for both kinds of pairs.
-        scores, norms = self.scorer.score_with_norms(batch.context, items)
+        scores, norm = self.scorer.score_with_norm(batch.context, items)
         raw = self.propensity(batch)
         propensity = floored(raw, self._settings.floor)
         imputation_loss = self._move_imputation(batch, scores.detach()[:, :width], propensity)
@@ -127,7 +127,7 @@ class DoublyRobustLearner:
         residual = logistic_loss(observed, batch.labels) - imputed_loss(observed, pseudo[:, :width])
         imputed = imputed_loss(scores[:, width:], pseudo[:, width:])
         risk = doubly_robust_risk(imputed, residual, propensity, (1 / propensity).sum())
-        loss = risk + self._training.l2 * norms.mean()
+        loss = risk + self._training.l2 * norm
         self._optimiser.step(loss)
         clamped = (observed != scores[:, :width]).float().mean()
         low = (raw < self._settings.floor).float().mean()
@@ -136,10 +136,10 @@ class DoublyRobustLearner:
 
     def _move_imputation(self, batch: Batch, scores: Tensor, propensity: Tensor) -> Tensor:
         """Bring imputed losses of the observed pairs closer to the true ones of f, which stays as it is."""
-        logits, norms = self.imputation.score_with_norms(batch.context, batch.items)
+        logits, norm = self.imputation.score_with_norm(batch.context, batch.items)
         imputed = imputed_loss(scores, torch.sigmoid(logits))
         risk = imputation_risk(imputed, logistic_loss(scores, batch.labels), propensity)
-        self._imputation_optimiser.step(risk + self._training.l2 * norms.mean())
+        self._imputation_optimiser.step(risk + self._training.l2 * norm)
         return risk
 
     def state(self) -> dict[str, Tensor]:

@@ -102,9 +102,9 @@ class InversePropensityLearner:
         self.scorer.train()
         total, shares = torch.zeros(()), torch.zeros(2)
         for batch in self._batches.epoch(number, self._rng):
-            scores, norms = self.scorer.score_with_norms(batch.context, batch.items)
+            scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
             propensity = self.propensity(batch)
-            loss = self._risk(scores, batch.labels, propensity) + self._training.l2 * norms.mean()
+            loss = self._risk(scores, batch.labels, propensity) + self._training.l2 * norm
             self._optimiser.step(loss)
             total += loss.detach().cpu()
             shares += self._limits(scores.detach(), batch, propensity)

@@ -42,7 +42,7 @@ class Histories:
         """The last `longest` items of each user, right-aligned, PADDING (-1) on the left: (b, h)."""
         return self.between(self.starts[users], self.starts[users + 1], longest)
 
-    def padded_before(self, rows: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
+    def padded_before(self, rows: NDArray[np.integer], longest: int) -> NDArray[np.int64]:
         """The last `longest` items that the user of each row took before that row, padded like `padded`.
 
         rows: (b,) places in the packed array, that is, rows of the interactions these histories belong to.
@@ -52,7 +52,9 @@ class Histories:
         owners = np.searchsorted(self.starts, rows, side="right") - 1
         return self.between(self.starts[owners], rows, longest)
 
-    def between(self, starts: NDArray[np.int64], ends: NDArray[np.int64], longest: int) -> NDArray[np.int64]:
+    def between(
+        self, starts: NDArray[np.int64], ends: NDArray[np.integer], longest: int
+    ) -> NDArray[np.int64]:
         """The last `longest` items of each run [start, end) of the packed array, padded like `padded`."""
         counts = np.minimum(ends - starts, longest)
         back = np.arange(int(counts.max(initial=0)), 0, -1)  # (h,) h, h - 1, ..., 1 steps before the end

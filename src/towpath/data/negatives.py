@@ -26,10 +26,10 @@ class PairSet:
         return self._search.contains(users, items)
 
     def draw_others(
-        self, users: NDArray[np.int64], count: int, rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """`count` items for each of `users` that are not theirs, (b, count), and the places not yet so."""
-        return self._search.draw_unknown(users, count, rng, _ROUNDS)
+        self, users: NDArray[np.int64], items: NDArray[np.int64], begin: int, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """Fill items (b, k) from column `begin` on with some that are not the users'; places not yet so."""
+        return self._search.draw_unknown(users, items, begin, rng, _ROUNDS)
 
     def items_per_user(self, n_users: int) -> NDArray[np.int64]:
         """How many different items each user has: (n_users,)."""
@@ -55,12 +55,29 @@ class NegativeSampler:
 
     def sample(self, users: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """`count` untaken items for each of `users` (b,), drawn with replacement: (b, count)."""
-        items, open_places = self._taken.draw_others(users, count, rng)
-        owners = users[open_places // count]
+        items = np.empty((len(users), count), dtype=np.int64)
+        self._fill(users, items, 0, rng)
+        return items
+
+    def sample_after(
+        self, taken: NDArray[np.integer], users: NDArray[np.int64], count: int, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """The same behind a first column of items that were taken (b,): (b, 1 + count)."""
+        items = np.empty((len(users), 1 + count), dtype=np.int64)
+        items[:, 0] = taken
+        self._fill(users, items, 1, rng)
+        return items
+
+    def _fill(
+        self, users: NDArray[np.int64], items: NDArray[np.int64], begin: int, rng: np.random.Generator
+    ) -> None:
+        open_places = self._taken.draw_others(users, items, begin, rng)
+        if len(open_places) == 0:
+            return
+        owners = users[open_places // items.shape[1]]
         for user in np.unique(owners):
             places = open_places[owners == user]
             items.reshape(-1)[places] = rng.choice(self._untaken(int(user)), size=len(places))
-        return items
 
     def _untaken(self, user: int) -> NDArray[np.int64]:
         starts = self._histories.starts

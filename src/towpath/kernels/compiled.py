@@ -10,89 +10,122 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from towpath.kernels.prefetch import prefetch
 from towpath.kernels.threads import SLOTS
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
+# How many rows ahead a table's rows are asked for; a table of a small catalogue is at hand anyway.
+_AHEAD = 4
 
 
 @njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
-def scores_and_norms(
-    part: int, parts: int, P: Any, Q: Any, users: Any, items: Any, scores: Any, norms: Any
+def scores_and_lengths(
+    part: int, parts: int, P: Any, Q: Any, users: Any, items: Any, bias: Any, scores: Any, lengths: Any
 ) -> None:
-    """Fill scores and norms (b, k) from tables P and Q whose last column is the bias."""
-    d, rows = P.shape[1] - 1, len(users)
+    """Fill scores (b, k) from tables P and Q whose last columns are biases, and lengths (b,).
+
+    The length of a row is the sum of |p|^2 + |q|^2 over its pairs.
+    """
+    d, rows, width = P.shape[1] - 1, len(users), items.shape[1]
     for r in range(rows * part // parts, rows * (part + 1) // parts):
-        p = P[users[r]]
+        if r + _AHEAD < len(users):
+            prefetch(P, np.uint64(users[r + _AHEAD]))
+            for c in range(items.shape[1]):
+                prefetch(Q, np.uint64(items[r + _AHEAD, c]))
+        p = P[np.uint64(users[r])]
         length = p.dtype.type(0)
         for j in range(d):
             length += p[j] * p[j]
-        for c in range(items.shape[1]):
-            q = Q[items[r, c]]
-            product = q[d] + p[d]
-            own = length
+        length *= width
+        for c in range(width):
+            q = Q[np.uint64(items[r, c])]
+            product, own = q[d] + p[d] + bias, p.dtype.type(0)
             for j in range(d):
                 product += p[j] * q[j]
                 own += q[j] * q[j]
             scores[r, c] = product
-            norms[r, c] = own
+            length += own
+        lengths[r] = length
+
+
+@njit(cache=True, nogil=True)
+def own_range(codes: Any, part: int, parts: int) -> Any:
+    """From which code on and before which one a part owns: an even share of ascending codes."""
+    bounds = np.empty(parts + 1, np.int64)
+    bounds[0] = 0
+    for n in range(1, parts):
+        bounds[n] = max(bounds[n - 1], codes[len(codes) * n // parts])
+    bounds[parts] = np.iinfo(np.int64).max
+    return bounds[part], bounds[part + 1]
 
 
 @njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
 def user_gradients(
-    part: int, parts: int, P: Any, Q: Any, users: Any, items: Any, by_score: Any, by_norm: Any, to_P: Any
-) -> None:
-    """Add to to_P, of the shape of P, what each pair sends to its user's row: s q + 2 n p, and s to the bias.
-
-    A part looks through all rows for the users of its own slots, so that nobody else writes to them.
-    """
-    d, mask = P.shape[1] - 1, np.uint64(SLOTS - 1)
-    first, end = np.uint64(SLOTS * part // parts), np.uint64(SLOTS * (part + 1) // parts)
-    for r in range(len(users)):
-        slot = np.uint64(users[r]) & mask
-        if first <= slot and slot < end:
-            p, to = P[users[r]], to_P[users[r]]
-            for c in range(items.shape[1]):
-                q, s, n = Q[items[r, c]], by_score[r, c], 2 * by_norm[r, c]
-                for j in range(d):
-                    to[j] += s * q[j] + n * p[j]
-                to[d] += s
-
-
-@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
-def item_gradients(
-    part: int, parts: int, P: Any, Q: Any, users: Any, items: Any, by_score: Any, by_norm: Any, to_Q: Any
-) -> None:
-    """The same for the items' rows: s p + 2 n q, and s to the bias."""
-    d, mask = P.shape[1] - 1, np.uint64(SLOTS - 1)
-    first, end = np.uint64(SLOTS * part // parts), np.uint64(SLOTS * (part + 1) // parts)
-    for r in range(len(users)):
-        p = P[users[r]]
-        for c in range(items.shape[1]):
-            slot = np.uint64(items[r, c]) & mask
-            if first <= slot and slot < end:
-                q, to = Q[items[r, c]], to_Q[items[r, c]]
-                s, n = by_score[r, c], 2 * by_norm[r, c]
-                for j in range(d):
-                    to[j] += s * p[j] + n * q[j]
-                to[d] += s
-
-
-@njit(cache=True, nogil=True)
-def gradients(
     part: int,
     parts: int,
     P: Any,
     Q: Any,
     users: Any,
     items: Any,
+    places: Any,
     by_score: Any,
     by_norm: Any,
     to_P: Any,
+) -> None:
+    """Add to the rows `places` (b,) of to_P what each pair sends to its user: s q + 2 n p, and s to the bias.
+
+    A part looks through all rows for users of its own, so that nobody else writes to them.
+    """
+    d, width = P.shape[1] - 1, items.shape[1]
+    first, end = own_range(users, part, parts)
+    shrink = by_norm * (2 * width)
+    for r in range(len(users)):
+        if first <= users[r] and users[r] < end:
+            p, to = P[np.uint64(users[r])], to_P[np.uint64(places[r])]
+            for j in range(d):
+                to[j] += shrink * p[j]
+            for c in range(width):
+                q, s = Q[np.uint64(items[r, c])], by_score[r, c]
+                for j in range(d):
+                    to[j] += s * q[j]
+                to[d] += s
+
+
+@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
+def item_gradients(
+    part: int,
+    parts: int,
+    P: Any,
+    Q: Any,
+    users: Any,
+    items: Any,
+    places: Any,
+    by_score: Any,
+    by_norm: Any,
     to_Q: Any,
 ) -> None:
-    """Both in one go: a thread that has been woken up should have enough to do."""
-    user_gradients(part, parts, P, Q, users, items, by_score, by_norm, to_P)
-    item_gradients(part, parts, P, Q, users, items, by_score, by_norm, to_Q)
+    """The same for the items, places (b, k): s p + 2 n q, and s to the bias; a part owns slots of items."""
+    d, mask = P.shape[1] - 1, np.uint64(SLOTS - 1)
+    first, end = np.uint64(SLOTS * part // parts), np.uint64(SLOTS * (part + 1) // parts)
+    counts, codes = np.zeros(len(to_Q), np.float32), np.empty(len(to_Q), np.uint64)
+    for r in range(len(users)):
+        p = P[np.uint64(users[r])]
+        for c in range(items.shape[1]):
+            item = np.uint64(items[r, c])
+            if first <= item & mask and item & mask < end:
+                place = np.uint64(places[r, c])
+                to, s = to_Q[place], by_score[r, c]
+                for j in range(d):
+                    to[j] += s * p[j]
+                to[d] += s
+                counts[place] += 1
+                codes[place] = item
+    # 2 n q is the same for all pairs of an item: added once, so many times over.
+    for n in range(len(to_Q)):
+        if counts[n] > 0:
+            q, to, shrink = Q[codes[n]], to_Q[n], 2 * by_norm * counts[n]
+            for j in range(d):
+                to[j] += shrink * q[j]
 
 
 @njit(cache=True, nogil=True)
@@ -133,7 +166,13 @@ def adam_rows(
     """
     by_mean, by_square, step, epsilon = rates
     for n in range(len(rows) * part // parts, len(rows) * (part + 1) // parts):
-        p, m, v, g = table[rows[n]], means[rows[n]], squares[rows[n]], gradients[n]
+        if n + _AHEAD < len(rows):
+            later = np.uint64(rows[n + _AHEAD])
+            prefetch(table, later)
+            prefetch(means, later)
+            prefetch(squares, later)
+        row = np.uint64(rows[n])
+        p, m, v, g = table[row], means[row], squares[row], gradients[n]
         for j in range(len(p)):
             m[j] += (g[j] - m[j]) * by_mean
             v[j] += (g[j] * g[j] - v[j]) * by_square
@@ -171,17 +210,20 @@ def _settle(pairs: Any, users: Any, items: Any, found: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def draw_unknown(pairs: Any, users: Any, rng: Any, rounds: int, items: Any) -> Any:
-    """Fill items (b, k) with draws from the catalogue, known ones redrawn, so many rounds in all.
+def draw_unknown(pairs: Any, users: Any, rng: Any, rounds: int, begin: int, items: Any) -> Any:
+    """Fill items (b, k) from column `begin` on with draws from the catalogue, known ones redrawn.
 
-    Returns the places (row * k + column) that are still open then. The draws are numpy's own, in this order:
-    all places, then those that are open, again and again.
+    So many rounds in all; returns the places (row * k + column) that are still open then. The draws are
+    numpy's own, in this order: all places, then those that are open, again and again.
     """
-    count, drawn = items.shape[1], items.ravel()
-    places, owners = np.arange(len(drawn)), np.empty(len(drawn), np.int64)
-    for place in places:
-        owners[place] = users[place // count]
-    found = np.empty(len(drawn), np.uint8)
+    drawn, width = items.ravel(), items.shape[1]
+    places, owners = np.empty((2, len(users) * (width - begin)), np.int64)
+    n = 0
+    for r in range(len(users)):
+        for c in range(begin, width):
+            places[n], owners[n] = r * width + c, users[r]
+            n += 1
+    found = np.empty(len(places), np.uint8)
     for _ in range(rounds):
         fresh = rng.integers(0, pairs.n_items, len(places), dtype=np.int32)
         known_pairs(pairs, owners, fresh, found)
@@ -194,6 +236,32 @@ def draw_unknown(pairs: Any, users: Any, rng: Any, rounds: int, items: Any) -> A
         if left == 0:
             break
     return places
+
+
+@njit(cache=True, nogil=True)
+def even_out(batches: Any, missing: Any, drawn: Any) -> None:
+    """Move those of the drawn rows that are in a batch with too many to the first one with too few.
+
+    missing (batches,), how many rows each batch has still to get, is kept up.
+    """
+    first = 0
+    for row in drawn:
+        if missing[batches[row]] < 0:
+            while missing[first] <= 0:
+                first += 1
+            missing[batches[row]] += 1
+            missing[first] -= 1
+            batches[row] = first
+
+
+@njit(cache=True, nogil=True)
+def deal_column(batches: Any, size: int, values: Any, dealt: Any) -> None:
+    """Fill dealt (n,) with the values (n,) of the rows, batch after batch; all but the last are of `size`."""
+    ends = np.arange(0, len(batches), size)
+    for row in range(len(batches)):
+        batch = np.uint64(batches[row])
+        dealt[ends[batch]] = values[row]
+        ends[batch] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -258,11 +326,11 @@ def best_of_rows(part: int, parts: int, scores: Any, values: Any, columns: Any) 
 
 
 @njit(cache=True, nogil=True)
-def line_potential(points: Any, masses: Any, values: Any, order: Any, knots: Any) -> float:
+def line_potential(points: Any, masses: Any, knots: Any, values: Any, at_points: Any) -> float:
     """The Wasserstein distance between the positive and the negative masses on the line.
 
-    Fills `order` and `knots` (n,) with the points in ascending order, and `values` (n,) with the potential at
-    each of them: the integral from there to infinity of sign(F_x - F_y).
+    Fills `knots` (n,) with the points in ascending order, `values` (n,) with the potential at each of them,
+    the integral from there to infinity of sign(F_x - F_y), and `at_points` (n,) with that of each point.
     """
     n = len(points)
     bits = points.view(np.uint32)
@@ -272,16 +340,15 @@ def line_potential(points: Any, masses: Any, values: Any, order: Any, knots: Any
     sort_by_key(keys[0], places[0], keys[1], places[1])
     ahead, distance = np.empty(n), 0.0
     for i in range(n):
-        order[i] = places[0, i]
-        knots[i] = points[order[i]]
-        ahead[i] = masses[order[i]] + (ahead[i - 1] if i else 0.0)  # F_x - F_y from here to the next knot
+        knots[i] = points[places[0, i]]
+        ahead[i] = masses[places[0, i]] + (ahead[i - 1] if i else 0.0)  # F_x - F_y from here to the next knot
     value = 0.0
-    values[n - 1] = 0
+    values[n - 1] = at_points[places[0, n - 1]] = 0
     for i in range(n - 2, -1, -1):
         apart = knots[i + 1] - knots[i]
         distance += abs(ahead[i]) * apart
         # Rounding leaves crumbs where the measures agree; they must not turn into slopes of one.
         if abs(ahead[i]) > 1e-7:
             value += np.sign(ahead[i]) * apart
-        values[i] = value
+        values[i] = at_points[places[0, i]] = value
     return distance

@@ -7,8 +7,10 @@ number of threads.
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from towpath.kernels.available import AVAILABLE
 from towpath.kernels.threads import run
@@ -20,62 +22,80 @@ def usable(users: Tensor, items: Tensor) -> bool:
 
 
 def inner_products(
-    user_table: Tensor, item_table: Tensor, users: Tensor, items: Tensor, *, sparse: bool = False
+    user_table: Tensor,
+    item_table: Tensor,
+    users: Tensor,
+    items: Tensor,
+    bias: Tensor,
+    *,
+    sparse: tuple[bool, bool] = (False, False),
 ) -> tuple[Tensor, Tensor]:
-    """Scores and squared norms of each pair, (b, k) each; gradients flow to both tables.
+    """Scores (b, k) of the pairs and their mean squared norm, one number; gradients flow to all three.
 
-        score = <p, q> + b_u + b_i,    norm = |p|^2 + |q|^2
+        score = <p, q> + b_u + b_i + bias,    norm = mean over the pairs of |p|^2 + |q|^2
 
-    Tables are (n, d + 1) with the bias in the last column; users (b,), items (b, k) are codes. `sparse`
-    gradients hold the rows of the batch only, each once.
+    Tables are (n, d + 1) with b_u or b_i in the last column, bias is one number, users (b,) and items (b, k)
+    are codes. A `sparse` gradient, of users or of items, holds the rows of the batch only, each once.
     """
-    scores, norms = _InnerProducts.apply(user_table, item_table, users, items, sparse)  # type: ignore[no-untyped-call]
-    return scores, norms
+    scores, norm = _InnerProducts.apply(user_table, item_table, bias, users, items, sparse)  # type: ignore[no-untyped-call]
+    return scores, norm
 
 
 class _InnerProducts(torch.autograd.Function):
     """The kernels as one differentiable operation."""
 
     @staticmethod
-    def forward(ctx: Any, P: Tensor, Q: Tensor, users: Tensor, items: Tensor, sparse: bool) -> Any:
+    def forward(
+        ctx: Any,
+        P: Tensor,
+        Q: Tensor,
+        bias: Tensor,
+        users: Tensor,
+        items: Tensor,
+        sparse: tuple[bool, bool],
+    ) -> Any:
         from towpath.kernels import compiled
 
         ctx.save_for_backward(P, Q, users, items)
-        ctx.sparse = sparse
-        scores, norms = torch.empty(items.shape), torch.empty(items.shape)
+        ctx.sparse, ctx.bias_shape = sparse, bias.shape
+        scores, lengths = torch.empty(items.shape), torch.empty(len(users))
         run(
-            compiled.scores_and_norms,
+            compiled.scores_and_lengths,
             items.numel() * P.shape[1],
-            *arrays(P, Q, users, items, scores, norms),
+            *arrays(P, Q, users, items),
+            np.float32(bias.item()),
+            *arrays(scores, lengths),
         )
-        return scores, norms
+        return scores, lengths.sum() / max(1, items.numel())
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
+    @once_differentiable
+    def backward(ctx: Any, by_score: Tensor, by_norm: Tensor) -> Any:
+        from towpath.kernels import compiled
+
         P, Q, users, items = ctx.saved_tensors
-        by_score, by_norm = (g.contiguous() for g in gradients)
-        if not ctx.sparse:
-            return *_gradients(P, Q, users, items, by_score, by_norm), None, None, None
-        # The same on the rows of the batch alone, renumbered.
-        user_rows, users = numbered(users)
-        item_rows, items = numbered(items)
-        to_P, to_Q = _gradients(P[user_rows], Q[item_rows], users, items, by_score, by_norm)
-        return _at(user_rows, to_P, P), _at(item_rows, to_Q, Q), None, None, None
+        (user_places, to_P, of_P), (item_places, to_Q, of_Q) = (
+            _gradient_of(table, codes, sparse)
+            for table, codes, sparse in zip((P, Q), (users, items), ctx.sparse, strict=True)
+        )
+        pairs, steps = arrays(P, Q, users, items), items.numel() * P.shape[1]
+        slopes, shrink = by_score.contiguous().numpy(), np.float32(by_norm.item() / max(1, items.numel()))
+        run(compiled.user_gradients, steps, *pairs, user_places.numpy(), slopes, shrink, to_P.numpy())
+        run(compiled.item_gradients, steps, *pairs, item_places.numpy(), slopes, shrink, to_Q.numpy())
+        return of_P, of_Q, by_score.sum().view(ctx.bias_shape), None, None, None
 
 
-def _gradients(
-    P: Tensor, Q: Tensor, users: Tensor, items: Tensor, by_score: Tensor, by_norm: Tensor
-) -> tuple[Tensor, Tensor]:
-    """What the pairs send to the rows of both tables, from what they get by their scores and norms."""
-    from towpath.kernels import compiled
-
-    to_P, to_Q = torch.zeros_like(P), torch.zeros_like(Q)
-    run(
-        compiled.gradients,
-        2 * items.numel() * P.shape[1],
-        *arrays(P, Q, users, items, by_score, by_norm, to_P, to_Q),
+def _gradient_of(table: Tensor, codes: Tensor, sparse: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Where in `values` each code adds up, the values, still zero, and the gradient that is made of them."""
+    if not sparse:
+        values = torch.zeros_like(table)
+        return codes, values, values
+    rows, places = numbered(codes)
+    values = torch.zeros(len(rows), table.shape[1])
+    whole = torch.sparse_coo_tensor(
+        rows[None], values, table.shape, is_coalesced=True, check_invariants=False
     )
-    return to_P, to_Q
+    return places, values, whole
 
 
 def numbered(codes: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,11 +105,6 @@ def numbered(codes: Tensor) -> tuple[Tensor, Tensor]:
     rows, places = torch.empty(codes.numel(), dtype=torch.long), torch.empty_like(codes)
     count = compiled.number_rows(*arrays(codes.reshape(-1), rows, places.view(-1)))
     return rows[:count], places
-
-
-def _at(rows: Tensor, values: Tensor, table: Tensor) -> Tensor:
-    """A gradient of the table that is zero but for these rows."""
-    return torch.sparse_coo_tensor(rows[None], values, table.shape, is_coalesced=True, check_invariants=False)
 
 
 def arrays(*tensors: Tensor) -> list[Any]:

@@ -3,7 +3,6 @@
 Compiled by numba where it is installed; callers have a version in plain torch for where it is not.
 """
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,18 +30,15 @@ def best_of_rows(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values, columns
 
 
-def line_potential(
-    x: Tensor, mass_x: Tensor, y: Tensor, mass_y: Tensor
-) -> tuple[Tensor, Tensor, Tensor, float]:
-    """All points of x and y in ascending order, where each came from, the potential there, and the distance.
+def line_potential(points: Tensor, masses: Tensor) -> tuple[Tensor, Tensor, Tensor, float]:
+    """The points in ascending order, the potential there and at each point as they came, and the distance.
 
-    The potential is the integral from a point to infinity of sign(F_x - F_y), the distance that of
-    |F_x - F_y|; all tensors are 1-d, and points of y are numbered after those of x.
+    masses: those of x less those of y, all (n,). The potential is the integral from a point to infinity of
+    sign(F_x - F_y), the distance that of |F_x - F_y|.
     """
     from towpath.kernels import compiled
 
-    points, masses = torch.cat([x, y]), torch.cat([mass_x, -mass_y])
-    knots, values = torch.empty_like(points), torch.empty_like(points)
-    order = np.empty(len(points), dtype=np.int64)
-    distance = compiled.line_potential(points.numpy(), masses.numpy(), values.numpy(), order, knots.numpy())
-    return knots, torch.from_numpy(order), values, distance
+    knots, values, at_points = (torch.empty_like(points) for _ in range(3))
+    arrays = (t.numpy() for t in (points.contiguous(), masses.contiguous(), knots, values, at_points))
+    distance = compiled.line_potential(*arrays)
+    return knots, values, at_points, distance

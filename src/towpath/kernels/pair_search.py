@@ -13,7 +13,7 @@ from towpath.kernels.available import AVAILABLE
 # Bits of filter per known pair: about one false alarm in sixteen look-ups, each settled by an exact search.
 _BITS_PER_PAIR = 16
 # Where a bit for every pair of the catalogue is no more than this per known pair, no search is needed at all.
-_EXACT_BITS_PER_PAIR = 32
+_EXACT_BITS_PER_PAIR = 128
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd, 2^64 over the golden ratio: spreads keys over the filter
 
 
@@ -69,33 +69,42 @@ class PairSearch:
         return found
 
     def draw_unknown(
-        self, users: NDArray[np.int64], count: int, rng: np.random.Generator, rounds: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """`count` items for each of `users` that form no known pair: (b, count), and the places still open.
+        self,
+        users: NDArray[np.int64],
+        items: NDArray[np.int64],
+        begin: int,
+        rng: np.random.Generator,
+        rounds: int,
+    ) -> NDArray[np.int64]:
+        """Fill items (b, k), from column `begin` on, with items that form no known pair with `users` (b,).
 
         Known ones are redrawn, so many rounds in all; what is known even then is named by its place in the
         flattened items.
         """
         if not AVAILABLE:
-            return self.draw_unknown_plainly(users, count, rng, rounds)
+            return self.draw_unknown_plainly(users, items, begin, rng, rounds)
         from towpath.kernels import compiled
 
-        items = np.empty((len(users), count), dtype=np.int64)
-        return items, compiled.draw_unknown(self.pairs, users, rng, rounds, items)
+        return compiled.draw_unknown(self.pairs, users, rng, rounds, begin, items)
 
     def draw_unknown_plainly(
-        self, users: NDArray[np.int64], count: int, rng: np.random.Generator, rounds: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        self,
+        users: NDArray[np.int64],
+        items: NDArray[np.int64],
+        begin: int,
+        rng: np.random.Generator,
+        rounds: int,
+    ) -> NDArray[np.int64]:
         """The same, with the same draws, by numpy."""
-        wanted = np.repeat(users, count)
-        items, places = np.empty(len(wanted), dtype=np.int64), np.arange(len(wanted))
+        width = items.shape[1]
+        places = np.arange(items.size).reshape(items.shape)[:, begin:].ravel()
         for _ in range(rounds):
             if len(places) == 0:
                 break
             drawn = rng.integers(self.pairs.n_items, size=len(places), dtype=np.int32).astype(np.int64)
-            items[places] = drawn
-            places = places[self.contains_plainly(wanted[places], drawn)]
-        return items.reshape(len(users), count), places
+            items.reshape(-1)[places] = drawn
+            places = places[self.contains_plainly(users[places // width], drawn)]
+        return places
 
     def _slots(self, keys: NDArray[np.int64]) -> NDArray[np.uint64]:
         slots = keys.view(np.uint64)

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-# Multiplications for which it is worth waking another thread: some 50 microseconds of them.
-_WORTH_A_THREAD = 400_000
+# Multiplications for which it is worth waking another thread: some half a millisecond of them.
+_WORTH_A_THREAD = 4_000_000
 # Destinations are dealt to so many slots in turn, and each part owns a run of slots: an even share, whichever
 # destinations are the popular ones.
 SLOTS = 64

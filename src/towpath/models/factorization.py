@@ -11,7 +11,8 @@ from towpath.kernels.available import AVAILABLE
 from towpath.kernels.inner_products import inner_products, usable
 from towpath.models.closed_start import ClosedStart, start_from_data, start_from_ease
 from towpath.models.item_table import ItemRate, ItemStart, start_vectors
-from towpath.models.scorer import SPARSE_FROM_ROWS, Context, Scorer, Settings, Sizes
+from towpath.models.pair_tables import mean_norm, table_of
+from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
 
 _SLOW = (
@@ -55,9 +56,7 @@ class Factorization(Scorer):
     def __init__(self, settings: Settings, sizes: Sizes) -> None:
         super().__init__(settings, sizes)
         width = self.settings.embedding_dim + 1  # the bias rides in the last column: one gather fetches both
-        sparse = sizes.users + sizes.items > SPARSE_FROM_ROWS
-        self.users = nn.Embedding(sizes.users, width, sparse=sparse)
-        self.items = nn.Embedding(sizes.items, width, sparse=sparse)
+        self.users, self.items = table_of(sizes.users, width), table_of(sizes.items, width)
         self.bias = nn.Parameter(torch.zeros(()))
 
     def initialise(self, train: Interactions, rng: Rng) -> None:
@@ -93,25 +92,23 @@ class Factorization(Scorer):
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """Inner products plus biases."""
-        return self.score_with_norms(context, items)[0]
+        return self.score_with_norm(context, items)[0]
 
-    def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and |p_u|^2 + |q_i|^2 of each pair; one matrix product when all share the same items."""
+    def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores, and the mean of |p_u|^2 + |q_i|^2; one matrix product when all share the same items."""
         if len(items) != len(context.users):
             return self._score_shared(self.users(context.users), self.items(items[0]))
         if self._takes_kernels():
-            tables, sparse = (self.users.weight, self.items.weight), self.users.sparse
-            scores, norms = inner_products(*tables, context.users, items, sparse=sparse)
-            return scores + self.bias, norms
+            tables, sparse = (self.users.weight, self.items.weight), (self.users.sparse, self.items.sparse)
+            return inner_products(*tables, context.users, items, self.bias, sparse=sparse)
         user, item = self.users(context.users), self.items(items)  # (b, d + 1), (b, k, d + 1)
         scores = torch.einsum("bd,bkd->bk", user[:, :-1], item[:, :, :-1]) + user[:, -1:] + item[:, :, -1]
-        norms = user[:, :-1].square().sum(1, keepdim=True) + item[:, :, :-1].square().sum(2)
-        return scores + self.bias, norms
+        return scores + self.bias, mean_norm(user[:, :-1], item[:, :, :-1])
 
     def _score_shared(self, user: Tensor, item: Tensor) -> tuple[Tensor, Tensor]:
         """The same for users (b, d + 1) who share the items (k, d + 1)."""
         scores = user[:, :-1] @ item[:, :-1].T + user[:, -1:] + (item[:, -1] + self.bias)
-        return scores, user[:, :-1].square().sum(1, keepdim=True) + item[:, :-1].square().sum(1)
+        return scores, mean_norm(user[:, :-1], item[:, :-1])
 
     def _takes_kernels(self) -> bool:
         """Whether the fused kernels can do it: nobody is listening to the look-ups."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from towpath.data.interactions import Interactions
 from towpath.kernels.inner_products import inner_products
 from towpath.models.item_table import ItemRate, ItemStart, start_vectors
-from towpath.models.pair_tables import PairTables
+from towpath.models.pair_tables import PairTables, mean_norm
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.models.tower import Tower, draw_head, draw_layer
 from towpath.rng import Rng
@@ -71,23 +71,21 @@ class Gmf(Scorer):
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """Inner products under the weights h."""
-        return self.score_with_norms(context, items)[0]
+        return self.score_with_norm(context, items)[0]
 
-    def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and |h * p_u|^2 + |q_i|^2 of each pair.
+    def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores, and the mean of |h * p_u|^2 + |q_i|^2.
 
         The charge is for what is multiplied: one for p_u alone would only make h grow.
         """
         if len(items) > 1 and self.tables.takes_kernels():
             weighted = self.tables.users.weight * self.head.weight
-            scores, norms = inner_products(
-                _with_zeros(weighted), _with_zeros(self.tables.items.weight), context.users, items
-            )
-            return scores + self.head.bias, norms
+            tables = _with_zeros(weighted), _with_zeros(self.tables.items.weight)
+            return inner_products(*tables, context.users, items, self.head.bias)
         user, item = self.tables(context, items)
         user = user * self.head.weight
         product = user @ item.T if item.dim() == 2 else torch.einsum("bd,bkd->bk", user, item)
-        return product + self.head.bias, self.tables.norms(user, item)
+        return product + self.head.bias, mean_norm(user, item)
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""
@@ -126,32 +124,32 @@ class Mlp(Scorer):
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """What comes out of the layers."""
-        return self.score_with_norms(context, items)[0]
+        return self.score_with_norm(context, items)[0]
 
-    def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and |W_u p_u|^2 + |W_i q_i|^2 + layer_charge * (|W_2|^2 + ... + |h|^2) of each pair.
+    def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores, and the mean of |W_u p_u|^2 + |W_i q_i|^2 + layer_charge * (|W_2|^2 + ... + |h|^2).
 
         The charge is for what goes up: one for the vectors alone would only make the layers grow.
         """
         dim = self.settings.embedding_dim
         weight = self.first.weight  # once: a critic's layer under a spectral norm computes it anew every time
         of_user = self.tables.users(context.users) @ weight[:, :dim].T
-        of_item, item_norms = self._of_items(items, weight[:, dim:])
+        of_item, item_norm = self._of_items(items, weight[:, dim:])
         scores = self.tower.of_parts(of_user + self.first.bias, of_item)
         layers = self.settings.layer_charge * self.tower.squared_weights()
-        return scores, of_user.square().sum(1, keepdim=True) + item_norms + layers
+        return scores, of_user.square().sum(1).mean() + item_norm + layers
 
     def _of_items(self, items: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """W_i q_i of the items, (b, k, h), or (k, h) where all share them, and their squared norms."""
+        """W_i q_i of the items, (b, k, h), or (k, h) where all share them, and their mean squared norm."""
         if len(items) > 1 and self.tables.whole_table_is_less(items):
             # Each item goes through the layer once, not once for every pair; its norm rides in a last column.
             table = self.tables.items.weight @ weight.T
             table = torch.cat([table, table.square().sum(1, keepdim=True)], dim=1)
             rows = nn.functional.embedding(items, table)
-            return rows[..., :-1], rows[..., -1]
+            return rows[..., :-1], rows[..., -1].mean()
         item = self.tables.items(items[0] if len(items) == 1 else items)
         of_item = (item.flatten(0, -2) @ weight.T).view(*item.shape[:-1], -1)
-        return of_item, of_item.square().sum(-1)
+        return of_item, of_item.square().sum(-1).mean()
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""
@@ -207,12 +205,12 @@ class Ncf(Scorer):
         """The sum of both halves."""
         return self.gmf.score(context, items) + self.mlp.score(context, items)
 
-    def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and what both halves charge each pair for."""
-        (gmf, gmf_norms), (mlp, mlp_norms) = (
-            half.score_with_norms(context, items) for half in (self.gmf, self.mlp)
+    def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores, and what both halves charge for."""
+        (gmf, gmf_norm), (mlp, mlp_norm) = (
+            half.score_with_norm(context, items) for half in (self.gmf, self.mlp)
         )
-        return gmf + mlp, gmf_norms + mlp_norms
+        return gmf + mlp, gmf_norm + mlp_norm
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of both halves end to end."""

@@ -1,13 +1,25 @@
 """A vector for every user and every item, and what neural models do with them first."""
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
 from towpath.kernels.inner_products import usable
 from towpath.models.item_table import start_vectors
-from towpath.models.scorer import SPARSE_FROM_ROWS, Context, Sizes
+from towpath.models.scorer import Context, Sizes
 from towpath.rng import Rng
+
+# Above this many rows of a table, touching only those of a batch is cheaper than stepping all of them.
+SPARSE_FROM_ROWS = 30_000
+
+
+def table_of(rows: int, width: int) -> nn.Embedding:
+    """A table of vectors, to be filled; a large one is trained by the rows of each batch alone."""
+    # In numpy's memory: it asks for large pages, torch does not, and look-ups go all over the table.
+    memory = np.empty((rows, width), dtype=np.float32)
+    memory[:] = 0
+    return nn.Embedding(rows, width, sparse=rows > SPARSE_FROM_ROWS, _weight=torch.from_numpy(memory))
 
 
 class PairTables(nn.Module):
@@ -15,9 +27,7 @@ class PairTables(nn.Module):
 
     def __init__(self, sizes: Sizes, width: int) -> None:
         super().__init__()
-        sparse = sizes.users + sizes.items > SPARSE_FROM_ROWS
-        self.users = nn.Embedding(sizes.users, width, sparse=sparse)
-        self.items = nn.Embedding(sizes.items, width, sparse=sparse)
+        self.users, self.items = table_of(sizes.users, width), table_of(sizes.items, width)
 
     def initialise(self, train: Interactions, rng: Rng, item_start: str, std: float) -> tuple[str, ...]:
         """Draw the users' vectors and start those of the items; what there is to say about that."""
@@ -33,21 +43,11 @@ class PairTables(nn.Module):
 
     def takes_kernels(self) -> bool:
         """Whether the fused kernels can read the tables."""
-        return self._open() and usable(self.users.weight, self.items.weight)
+        return _open(self.users) and _open(self.items) and usable(self.users.weight, self.items.weight)
 
     def whole_table_is_less(self, items: Tensor) -> bool:
         """Whether all items are fewer than these, and may be taken at once."""
-        return self._open() and items.numel() > self.items.num_embeddings
-
-    def _open(self) -> bool:
-        """Whether tables may be read past their look-ups: dense gradients, and nobody listening."""
-        listened_to = self.users._forward_hooks or self.items._forward_hooks
-        return not self.users.sparse and not listened_to
-
-    @staticmethod
-    def norms(user: Tensor, item: Tensor) -> Tensor:
-        """|p|^2 + |q|^2 of each pair (b, k) of vectors p (b, d) and q (b, k, d), or (k, d) for all."""
-        return user.square().sum(1, keepdim=True) + item.square().sum(-1)
+        return _open(self.items) and items.numel() > self.items.num_embeddings
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end: (b, k, 2 d)."""
@@ -59,3 +59,13 @@ class PairTables(nn.Module):
         """Cosine of the item vectors of `items` (b,) and of all items: (b, n_items)."""
         unit = nn.functional.normalize(self.items.weight, dim=1)
         return unit[items] @ unit.T
+
+
+def mean_norm(user: Tensor, item: Tensor) -> Tensor:
+    """The mean of |p|^2 + |q|^2 over all pairs of vectors p (b, d) and q (b, k, d), or (k, d) for all."""
+    return user.square().sum(-1).mean() + item.square().sum(-1).mean()
+
+
+def _open(table: nn.Embedding) -> bool:
+    """Whether a table may be read past its look-ups: dense gradients, and nobody listening."""
+    return not table.sparse and not table._forward_hooks

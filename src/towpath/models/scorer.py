@@ -16,9 +16,6 @@ from towpath.data.interactions import Histories, Interactions
 from towpath.errors import ConfigError
 from towpath.rng import Rng
 
-# Above this many rows in all, touching only the rows of a batch is cheaper than stepping whole tables.
-SPARSE_FROM_ROWS = 50_000
-
 
 class Settings(BaseModel):
     """A frozen group of settings; an unknown key is an error, never ignored."""
@@ -121,13 +118,14 @@ class Scorer(nn.Module, ABC):
         """
         return {}
 
-    def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores and what an L2 penalty charges each pair for, (b, k) each, from one look-up.
+    def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores (b, k), and what an L2 penalty charges for, one number, from one look-up.
 
-        The charge is the squared length of the vectors that the pair uses; none unless a model has some.
+        The charge is the mean over the pairs of the squared length of the vectors that a pair uses; none
+        unless a model has some.
         """
         scores = self.score(context, items)
-        return scores, torch.zeros_like(scores)
+        return scores, scores.new_zeros(())
 
     def factors(self, context: Context) -> tuple[Tensor, Tensor]:
         """States (b, d) and a table (n_items, d) whose inner products are the scores of the catalogue."""

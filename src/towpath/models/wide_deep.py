@@ -10,7 +10,7 @@ from towpath.data.features import FeatureSchema
 from towpath.data.interactions import PADDING, Interactions
 from towpath.errors import ConfigError, unknown_name
 from towpath.models.item_table import ItemRate, ItemStart
-from towpath.models.pair_tables import PairTables
+from towpath.models.pair_tables import PairTables, mean_norm
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.models.side_inputs import SideInputs
 from towpath.models.tower import Tower
@@ -132,14 +132,14 @@ class WideDeep(Scorer):
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """The sum of both parts."""
-        return self.score_with_norms(context, items)[0]
+        return self.score_with_norm(context, items)[0]
 
-    def score_with_norms(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and the squared lengths of the vectors of user and item of each pair."""
+    def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores, and the mean squared length of the vectors of user and item."""
         user, item = self.tables(context, items)
         left = self._of_context(self._of_users(context.users, user), _page(context))
         right = self._of_items(items[0] if item.dim() == 2 else items, item)
-        return self._together(left, right), self.tables.norms(user, item)
+        return self._together(left, right), mean_norm(user, item)
 
     def _together(self, left: Part, right: Part) -> Tensor:
         """Scores (b, k) of contexts (b, ...) and items (b, k, ...), or (k, ...) that all share."""

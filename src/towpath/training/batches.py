@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from towpath.data.interactions import Interactions
 from towpath.errors import DataError
+from towpath.kernels.dealing import deal
 from towpath.models.scorer import Context, Scorer, context_of
 from towpath.rng import Rng
 from towpath.training.batch import Batch as Batch  # what is made here
@@ -81,8 +82,9 @@ class SampledBatches:
         self._batch_size = settings.batch_size_for(len(train))
         self._negatives = TrainingNegatives(train, scorer, settings, ranking)
         self._device = next(scorer.parameters()).device
-        rows = np.arange(len(train))
-        exhausted = self._negatives.exhausted
+        self._labels = torch.zeros(self._batch_size, 1 + settings.negatives, device=self._device)
+        self._labels[:, 0] = 1  # the same for all batches
+        rows, exhausted = np.arange(len(train), dtype=np.int32), self._negatives.exhausted
         self._rows = rows[~np.isin(train.users, exhausted)] if len(exhausted) else rows
         if len(self._rows) == 0:
             raise DataError(
@@ -98,21 +100,19 @@ class SampledBatches:
         self._negatives.refresh()
 
     def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:
-        """Every positive once."""
-        order = rng.numpy(name + "order", number).permutation(self._rows)
+        """Every positive once; those of a batch are ordered by user, as the rows of a table lie."""
+        dealt = deal(len(self._rows), self._batch_size, rng.numpy(name + "order", number))
+        rows = dealt.column(self._rows)
+        users, items = (dealt.column(column[self._rows]) for column in (self.train.users, self.train.items))
         draw = self._negatives.drawer(number, rng, name)
-        for start in range(0, len(order), self._batch_size):
-            # By user, as the rows of a table lie: neighbours in memory are looked up one after another.
-            yield self._batch(np.sort(order[start : start + self._batch_size]), draw)
+        for start in range(0, len(rows), self._batch_size):
+            some = slice(start, start + self._batch_size)
+            yield self._batch(rows[some], users[some].astype(np.int64), items[some], draw)
 
-    def _batch(self, rows: NDArray[np.int64], draw: Draw) -> Batch:
-        users = self.train.users[rows].astype(np.int64)
-        negatives = draw(users)
-        pairs = np.empty((len(rows), 1 + negatives.shape[1]), dtype=np.int64)
-        pairs[:, 0], pairs[:, 1:] = self.train.items[rows], negatives
-        items = torch.from_numpy(pairs).to(self._device)
-        labels = torch.zeros(items.shape, device=self._device)
-        labels[:, 0] = 1
+    def _batch(
+        self, rows: NDArray[np.int32], users: NDArray[np.int64], positives: NDArray[np.int32], draw: Draw
+    ) -> Batch:
+        items = torch.from_numpy(draw(positives, users)).to(self._device)
         past = self.train.histories.padded_before(rows, self._scorer.history_length)
         context = Context(torch.from_numpy(users).to(self._device), torch.from_numpy(past).to(self._device))
-        return Batch(context, items, labels)
+        return Batch(context, items, self._labels[: len(items)])

@@ -13,8 +13,8 @@ from towpath.rng import Rng
 from towpath.training.ranking import LiveRanking
 from towpath.training.settings import TrainingSettings
 
-# From users (b,) to their negatives (b, negatives).
-Draw = Callable[[NDArray[np.int64]], NDArray[np.int64]]
+# From positives (b,) and their users (b,) to both in one table, positives first: (b, 1 + negatives).
+Draw = Callable[[NDArray[np.integer], NDArray[np.int64]], NDArray[np.int64]]
 
 
 class TrainingNegatives:
@@ -45,11 +45,12 @@ class TrainingNegatives:
         """The draws of this epoch."""
         settings, uniform = self._settings, rng.numpy(name + "negatives", number)
         if not settings.head_negatives:
-            return lambda users: self._sampler.sample(users, settings.negatives, uniform)
+            return lambda taken, users: self._sampler.sample_after(taken, users, settings.negatives, uniform)
         generator = rng.torch(name + "head", number)
 
-        def mixed(users: NDArray[np.int64]) -> NDArray[np.int64]:
-            anywhere = self._sampler.sample(users, settings.negatives - settings.head_negatives, uniform)
+        def mixed(taken: NDArray[np.integer], users: NDArray[np.int64]) -> NDArray[np.int64]:
+            elsewhere = settings.negatives - settings.head_negatives
+            anywhere = self._sampler.sample_after(taken, users, elsewhere, uniform)
             head = self._ranking.current().draw(
                 torch.from_numpy(users), settings.head_negatives, settings.head, generator
             )

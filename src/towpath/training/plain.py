@@ -52,9 +52,9 @@ class PlainLearner:
     def _loss(self, batch: Batch) -> Tensor:
         if self._settings.loss == "softmax" and self._whole_catalogue_at_each_step:
             return catalogue_softmax_risk(*self.scorer.factors(batch.context), batch.items[:, 0])
-        scores, norms = self.scorer.score_with_norms(batch.context, batch.items)
+        scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
         loss = softmax_loss if self._settings.loss == "softmax" else logistic_loss
-        return loss(scores, batch.labels).mean() + self._settings.l2 * norms.mean()
+        return loss(scores, batch.labels).mean() + self._settings.l2 * norm
 
     @property
     def _whole_catalogue_at_each_step(self) -> bool:

@@ -31,7 +31,8 @@ class RankingSnapshot:
         """`count` items from the first `depth` of each user's ranking, with replacement: (b, count)."""
         deep = self.counts[users, None].clamp(1, depth)
         places = torch.rand(len(users), count, generator=rng) * deep
-        return self.head[users[:, None], places.long()].long()
+        flat = (users * self.head.shape[1])[:, None] + places.long()
+        return self.head.view(-1).index_select(0, flat.view(-1)).view(flat.shape).long()
 
 
 class LiveRanking:

@@ -104,7 +104,7 @@ class WindowBatches:
         users = np.repeat(windows.users, past.shape[1])[steps]
         items = following.ravel()[steps, None].astype(np.int64)
         if draw is not None:
-            items = np.column_stack([items, draw(users)])
+            items = draw(items[:, 0], users)
         labels = torch.zeros(items.shape, device=self._device)
         labels[:, 0] = 1
         tensors = (torch.from_numpy(a).to(self._device) for a in (users, past.astype(np.int64), steps))

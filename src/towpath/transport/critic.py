@@ -61,14 +61,13 @@ class MarginCritic(nn.Module):
 
     def respond(self, table: Table, mass_w: Tensor) -> None:
         """Solve the transport on the line for this batch."""
-        margins, inside = table.pairs.margins, mass_w > 0
-        shown = table.mass_f > 0
-        self._solution = transport_on_line(
-            margins[inside], mass_w[inside], table.deployed.margins[shown], table.mass_f[shown]
-        )
-        # Pairs that w does not weigh are in neither measure; what the critic says of them is not asked.
-        self._solved, self._values = table.pairs, torch.zeros_like(margins)
-        self._values[inside] = self._solution.at_x
+        own, mass_f = table.pairs.margins, table.mass_f.reshape(-1)
+        points, mass_w = own.reshape(-1), mass_w.reshape(-1)
+        if table.deployed is not table.pairs:
+            points = torch.cat([points, table.deployed.margins.reshape(-1)])
+            mass_w, mass_f = torch.cat([mass_w, 0 * mass_f]), torch.cat([0 * mass_w, mass_f])
+        self._solution = transport_on_line(points, mass_w, mass_f)
+        self._solved, self._values = table.pairs, self._solution.at_points[: own.numel()].view(own.shape)
 
     def steepness(self, table: Table) -> float:
         """One, by construction."""

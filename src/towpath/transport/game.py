@@ -71,9 +71,13 @@ class TransportLearner:
         looks, losses = [], torch.zeros(())
         for step, batch in enumerate(self._batches.epoch(number, self._rng)):
             self._deployment.tick(step)
-            losses += self._warm_round(batch) if warm else self._round(batch, inner)
-            if step % _LOOK_EVERY == 0 and not warm:
-                looks.append(self._look(batch))
+            if warm:
+                losses += self._warm_round(batch)
+                continue
+            loss, table = self._round(batch, inner)
+            losses += loss
+            if step % _LOOK_EVERY == 0:
+                looks.append(self._look(table))
         return self._close(number, averaged(looks)) | {"loss": float(losses) / len(self._batches)}
 
     def _close(self, number: int, row: Row) -> Row:
@@ -83,34 +87,34 @@ class TransportLearner:
 
     def _warm_round(self, batch: Batch) -> Tensor:
         """A plain step of f."""
-        scores, norms = self.scorer.score_with_norms(batch.context, batch.items)
-        return self._move_f(logistic_loss(scores, batch.labels).mean(), norms)
+        scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
+        return self._move_f(logistic_loss(scores, batch.labels).mean(), norm)
 
-    def _round(self, batch: Batch, inner: Iterator[Table]) -> Tensor:
-        """One move of f, and those of w and g that belong to it."""
-        scores, norms = self.scorer.score_with_norms(batch.context, batch.items)
+    def _round(self, batch: Batch, inner: Iterator[Table]) -> tuple[Tensor, Table]:
+        """One move of f, and those of w and g that belong to it: f's loss, and the table as it was before."""
+        scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
         table = self._table(batch, scores)
         small = self._deployment.thinned(table)
         if self._settings.schedule == "simultaneous":
-            return self._all_at_once(scores, norms, table, small)
+            return self._all_at_once(scores, norm, table, small), small
         loss = torch.zeros(())
         moved = {"w": False, "g": False}
         for player in self._moves():
             if player == "f":
-                loss = self._move_f(self._risk(scores, table), norms)
+                loss = self._move_f(self._risk(scores, table), norm)
                 continue
             # The first move of w and of g is made on f's own batch, further ones on fresh batches.
             at = next(inner) if moved[player] and self._settings.fresh else small
             moved[player] = True
             self._move_inner(player, at)
-        return loss
+        return loss, small
 
-    def _all_at_once(self, scores: Tensor, norms: Tensor, table: Table, small: Table) -> Tensor:
+    def _all_at_once(self, scores: Tensor, norm: Tensor, table: Table, small: Table) -> Tensor:
         """Every player moves from where all stood before: Algorithm 1."""
         risk = self._risk(scores, table)
         payoff = self._weight_loss(small)
         masses = self._mass(small, self.weights(small.pairs)).detach()
-        loss = self._move_f(risk, norms)
+        loss = self._move_f(risk, norm)
         if small.deploys_something:
             self._weights_optimiser.step(payoff)
             self._move_g(small, masses)
@@ -135,8 +139,8 @@ class TransportLearner:
 
     # -- the moves ------------------------------------------------------------------------------------------
 
-    def _move_f(self, risk: Tensor, norms: Tensor) -> Tensor:
-        loss = risk + self._training.l2 * norms.mean()
+    def _move_f(self, risk: Tensor, norm: Tensor) -> Tensor:
+        loss = risk + self._training.l2 * norm
         self._optimiser.step(loss)
         return loss.detach()
 
@@ -212,11 +216,9 @@ class TransportLearner:
     def _mass(self, table: Table, weights: Tensor) -> Tensor:
         return mass(weights, table.scope, self._settings.measure)
 
-    def _look(self, batch: Batch) -> Row:
-        """The state of the game on this batch."""
+    def _look(self, table: Table) -> Row:
+        """The state of the game on the table of a round, as w and g left it."""
         with torch.no_grad():
-            scores = self.scorer.score(batch.context, batch.items)
-            table = self._deployment.thinned(self._table(batch, scores))
             weights = self.weights(table.pairs)
             critic, deployed = self.critic(table.pairs), self.critic(table.deployed)
             row = observe(table, weights, critic, deployed, self._mass(table, weights))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from towpath.errors import TrainingError
 from towpath.training.fit import Row
-from towpath.transport.objective import effective_sample_size, mean_one, transport_gap
+from towpath.transport.objective import effective_sample_size, mean_one, transport_gap, weighted_risk
 from towpath.transport.pairs import Table
 
 
@@ -24,7 +24,7 @@ def observe(table: Table, weights: Tensor, critic: Tensor, deployed: Tensor, mas
     level = mean_one(weights, table.scope)
     positive, shown = table.labels > 0, table.shown > 0
     return {
-        "weighted_risk": float((level * table.loss).mean()),
+        "weighted_risk": float(weighted_risk(table.loss, level)),
         "risk": float(table.loss.mean()),
         "gap": float(transport_gap(critic, mass_w, deployed, table.mass_f)),
         "ess": float(effective_sample_size(weights, table.scope)),

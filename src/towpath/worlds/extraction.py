@@ -42,8 +42,8 @@ def predict_ratings(rated: Interactions, dim: int, rng: Rng) -> NDArray[np.float
         order = torch.randperm(len(rated), generator=rng.torch("world", "ratings", epoch))
         for start in range(0, len(rated), step):
             rows = order[start : start + step]
-            scores, norms = scorer.score_with_norms(_context(users[rows]), items[rows, None])
-            optimiser.step((scores[:, 0] - ratings[rows]).square().mean() + _L2 * norms.mean())
+            scores, norm = scorer.score_with_norm(_context(users[rows]), items[rows, None])
+            optimiser.step((scores[:, 0] - ratings[rows]).square().mean() + _L2 * norm)
     return scores_of(scorer).clip(float(ratings.min()), float(ratings.max()))
 
 
