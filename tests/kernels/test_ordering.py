@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from towpath.evaluation.ranking import top_k_in_torch
-from towpath.kernels import threads
+from towpath.kernels import ordering, threads
 from towpath.kernels.ordering import best_of_rows, line_potential, usable
 from towpath.transport.line import potential_in_torch
 
@@ -29,11 +29,14 @@ def test_the_best_of_a_row_are_those_of_plain_torch_ties_included(
     row: list[float], data: st.DataObject
 ) -> None:
     scores, k = torch.tensor([row, row[::-1]]), data.draw(st.integers(1, len(row)))
-    for ours, theirs in zip(best_of_rows(scores, k), top_k_in_torch(scores, k), strict=True):
-        assert ours.tolist() == theirs.tolist()
+    theirs = [found.tolist() for found in top_k_in_torch(scores, k)]
+    for few in (0, 64):  # both ways to find them
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ordering, "_FEW", few)
+            assert [found.tolist() for found in best_of_rows(scores, k)] == theirs
 
 
-@pytest.mark.parametrize("k", [1, 10, 500, 2_000])
+@pytest.mark.parametrize("k", [1, 10, 64, 65, 500, 2_000])
 def test_the_best_of_long_rows_are_those_of_plain_torch(k: int) -> None:
     scores = made(20, 2_000)
     for ours, theirs in zip(best_of_rows(scores, k), top_k_in_torch(scores, k), strict=True):

@@ -1,7 +1,11 @@
+import numpy as np
 import pytest
 import torch
+from small import small_split
 
-from towpath.models.closed_start import Operator, decompose
+from towpath.models.closed_start import Operator, decompose, start_from_data
+from towpath.models.ease import taken_matrix
+from towpath.rng import Rng
 
 
 def matrix(values: list[float], rows: int = 40, columns: int = 30) -> torch.Tensor:
@@ -30,3 +34,16 @@ def test_a_slow_decline_is_met_within_a_per_cent() -> None:
     exact = torch.linalg.svdvals(known)[:5]
     _, values, _ = decompose(operator(known), 5, torch.Generator().manual_seed(0))
     assert (values / exact).tolist() == pytest.approx([1.0] * 5, rel=0.01)
+
+
+@pytest.mark.parametrize("shrink", [0.0, 0.5])
+def test_a_start_from_data_is_where_least_squares_with_a_ridge_end(shrink: float) -> None:
+    """(X - P Q') Q = t P, of vectors that have been scaled back by the calibration."""
+    train = small_split().train
+    taken = taken_matrix(train).toarray()
+    start = start_from_data(train, 6, shrink, Rng(0))
+    least = np.linalg.svd(taken, compute_uv=False)[5]
+    product = start.users @ start.items.T
+    scale = np.linalg.norm(product, 2) / (np.linalg.norm(taken, 2) - shrink * least)
+    P, Q = start.users / np.sqrt(scale), start.items / np.sqrt(scale)
+    np.testing.assert_allclose((taken - P @ Q.T) @ Q, shrink * least * P, atol=0.05)

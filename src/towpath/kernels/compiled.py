@@ -326,6 +326,21 @@ def best_of_rows(part: int, parts: int, scores: Any, values: Any, columns: Any) 
 
 
 @njit(cache=True, nogil=True)
+def few_best_of_rows(part: int, parts: int, scores: Any, values: Any, columns: Any) -> None:
+    """The same for small k: a list of the best so far, which ever fewer scores get into."""
+    width, k = scores.shape[1], values.shape[1]
+    for r in range(len(scores) * part // parts, len(scores) * (part + 1) // parts):
+        row, best, at = scores[r], values[r], columns[r]
+        for i in range(width):
+            if i < k or row[i] > best[k - 1]:
+                n = min(i, k - 1)
+                while n > 0 and best[n - 1] < row[i]:
+                    best[n], at[n] = best[n - 1], at[n - 1]
+                    n -= 1
+                best[n], at[n] = row[i], i
+
+
+@njit(cache=True, nogil=True)
 def line_potential(points: Any, masses: Any, knots: Any, values: Any, at_points: Any) -> float:
     """The Wasserstein distance between the positive and the negative masses on the line.
 

@@ -9,6 +9,9 @@ from torch import Tensor
 from towpath.kernels.available import AVAILABLE
 from towpath.kernels.threads import run
 
+# Up to so many of the best are kept in order as they come, more are counted and sorted.
+_FEW = 64
+
 
 def usable(*tensors: Tensor) -> bool:
     """Whether the kernels take these: numba is there, and all are float32 on the CPU, without gradients."""
@@ -26,7 +29,8 @@ def best_of_rows(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
     values, columns = torch.empty(len(scores), k), torch.empty(len(scores), k, dtype=torch.long)
     arrays = (t.numpy() for t in (scores.contiguous(), values, columns))
-    run(compiled.best_of_rows, 16 * scores.numel(), *arrays)
+    loop = compiled.few_best_of_rows if k <= _FEW else compiled.best_of_rows
+    run(loop, 16 * scores.numel(), *arrays)
     return values, columns
 
 

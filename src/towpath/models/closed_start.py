@@ -46,13 +46,16 @@ def start_from_ease(train: Interactions, dim: int, ridge: float, rng: Rng) -> Cl
     return _low_rank(scores, train, dim, rng)
 
 
-def start_from_data(train: Interactions, dim: int, rng: Rng) -> ClosedStart:
-    """The same for the matrix X of what was taken itself (PureSVD): where alternating least squares end.
+def start_from_data(train: Interactions, dim: int, shrink: float, rng: Rng) -> ClosedStart:
+    """The same for the matrix X of what was taken itself, every direction weakened alike.
 
-    X ~ U S V',   p = sqrt(a S) U,   q = sqrt(a S) V,   logit = <p, q> + b
+        X ~ U S V',   p = sqrt(a (S - t)) U,   q = sqrt(a (S - t)) V,   logit = <p, q> + b,   t = shrink * S_d
+
+    This is where alternating least squares with a ridge of t end: the minimum of |X - P Q'|^2 + t (|P|^2 +
+    |Q|^2). Without a ridge, shrink = 0, it is PureSVD.
     """
     taken = taken_matrix(train)
-    return _low_rank(Operator(taken.shape, *_products(taken)), train, dim, rng)
+    return _low_rank(Operator(taken.shape, *_products(taken)), train, dim, rng, shrink)
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,14 @@ def _to_torch(matrix: sparse.csr_matrix) -> Tensor:
         )
 
 
-def _low_rank(scores: Operator, train: Interactions, dim: int, rng: Rng) -> ClosedStart:
-    """The rank-d matrix nearest to these scores (users, items), as the logits of a factorisation."""
+def _low_rank(scores: Operator, train: Interactions, dim: int, rng: Rng, shrink: float = 0.0) -> ClosedStart:
+    """The rank-d matrix nearest to these scores (users, items), as the logits of a factorisation.
+
+    Its singular values are lowered by `shrink` times the least of them.
+    """
     rank = min(dim, min(scores.shape) - 1)
     left, values, right = decompose(scores, rank, rng.torch("initialise", "decomposition"))
+    values = values - shrink * values[-1]
     users, items = (_widened((side * values.sqrt()).numpy(), dim) for side in (left, right))
     scale, bias = _calibrate(users, items, train, rng)
     return ClosedStart(users * np.sqrt(scale), items * np.sqrt(scale), bias)

@@ -31,6 +31,13 @@ class FactorizationSettings(Settings):
         "those that copy `ease` best; both are good before the first epoch (lower learning_rate then).",
     )
     init_std: float = Field(0.1, gt=0, description="Standard deviation of the vectors' random start.")
+    start_shrink: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="How much start=svd weakens all directions, as a share of the weakest, as a ridge penalty "
+        "would; 0: it copies the data as they are.",
+    )
     start_ridge: float = Field(800.0, gt=0, description="Ridge penalty of the EASE that start=ease copies.")
     item_start: ItemStart = "random"
     item_rate: ItemRate = 1.0
@@ -82,7 +89,7 @@ class Factorization(Scorer):
 
     def _closed_start(self, train: Interactions, rng: Rng) -> ClosedStart:
         if self.settings.start == "svd":
-            return start_from_data(train, self.settings.embedding_dim, rng)
+            return start_from_data(train, self.settings.embedding_dim, self.settings.start_shrink, rng)
         return start_from_ease(train, self.settings.embedding_dim, self.settings.start_ridge, rng)
 
     def _take(self, start: ClosedStart) -> None:

@@ -35,8 +35,7 @@ class TrainingSettings(Settings):
     batch_size: int = Field(
         0,
         ge=0,
-        description="Positives per step of training; 0: such that an epoch has about 240 steps, 256 to 4096, "
-        "and of more than a million positives 4096 times the square root of the millions.",
+        description="Positives per step of training; 0: as many as make about 240 steps an epoch, 256 to 65536.",
     )
     negatives: int = Field(
         3, ge=1, description="Untaken items of the same user drawn per positive, every batch."
@@ -73,10 +72,7 @@ class TrainingSettings(Settings):
         Small data in large batches would get too few steps an epoch for early stopping to be patient enough;
         large data in small ones would look up the same rows again and again.
         """
-        if self.batch_size:
-            return self.batch_size
-        most = round(4096 * max(1.0, positives / 1e6) ** 0.5)
-        return min(most, max(256, positives // 240))
+        return self.batch_size or min(65_536, max(256, positives // 240))
 
     def pace(self, epoch: int) -> float:
         """The step size of an epoch (from 1) as a share of learning_rate."""
