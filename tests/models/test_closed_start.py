@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 import torch
-from small import small_split
 
+from small import small_split
 from towpath.models.closed_start import Operator, decompose, start_from_data
 from towpath.models.ease import taken_matrix
 from towpath.rng import Rng

@@ -56,21 +56,13 @@ class NegativeSampler:
     def sample(self, users: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """`count` untaken items for each of `users` (b,), drawn with replacement: (b, count)."""
         items = np.empty((len(users), count), dtype=np.int64)
-        self._fill(users, items, 0, rng)
+        self.fill(users, items, 0, rng)
         return items
 
-    def sample_after(
-        self, taken: NDArray[np.integer], users: NDArray[np.int64], count: int, rng: np.random.Generator
-    ) -> NDArray[np.int64]:
-        """The same behind a first column of items that were taken (b,): (b, 1 + count)."""
-        items = np.empty((len(users), 1 + count), dtype=np.int64)
-        items[:, 0] = taken
-        self._fill(users, items, 1, rng)
-        return items
-
-    def _fill(
+    def fill(
         self, users: NDArray[np.int64], items: NDArray[np.int64], begin: int, rng: np.random.Generator
     ) -> None:
+        """Put such draws into items (b, k) from column `begin` on."""
         open_places = self._taken.draw_others(users, items, begin, rng)
         if len(open_places) == 0:
             return

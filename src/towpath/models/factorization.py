@@ -35,8 +35,8 @@ class FactorizationSettings(Settings):
         0.5,
         ge=0,
         le=1,
-        description="How much start=svd weakens all directions, as a share of the weakest, as a ridge penalty "
-        "would; 0: it copies the data as they are.",
+        description="How much start=svd weakens all directions, as a ridge penalty would, as a share of the "
+        "weakest; 0: it copies the data as they are.",
     )
     start_ridge: float = Field(800.0, gt=0, description="Ridge penalty of the EASE that start=ease copies.")
     item_start: ItemStart = "random"

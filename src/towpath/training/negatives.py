@@ -43,17 +43,16 @@ class TrainingNegatives:
 
     def drawer(self, number: int, rng: Rng, name: str) -> Draw:
         """The draws of this epoch."""
-        settings, uniform = self._settings, rng.numpy(name + "negatives", number)
-        if not settings.head_negatives:
-            return lambda taken, users: self._sampler.sample_after(taken, users, settings.negatives, uniform)
-        generator = rng.torch(name + "head", number)
+        settings, begin = self._settings, 1 + self._settings.head_negatives
+        uniform, generator = rng.numpy(name + "negatives", number), rng.torch(name + "head", number)
 
-        def mixed(taken: NDArray[np.integer], users: NDArray[np.int64]) -> NDArray[np.int64]:
-            elsewhere = settings.negatives - settings.head_negatives
-            anywhere = self._sampler.sample_after(taken, users, elsewhere, uniform)
-            head = self._ranking.current().draw(
-                torch.from_numpy(users), settings.head_negatives, settings.head, generator
-            )
-            return np.column_stack([anywhere, head.numpy()])
+        def draw(taken: NDArray[np.integer], users: NDArray[np.int64]) -> NDArray[np.int64]:
+            items = np.empty((len(users), 1 + settings.negatives), dtype=np.int64)
+            items[:, 0] = taken
+            if settings.head_negatives:
+                ranking, who = self._ranking.current(), torch.from_numpy(users)
+                items[:, 1:begin] = ranking.draw(who, settings.head_negatives, settings.head, generator)
+            self._sampler.fill(users, items, begin, uniform)
+            return items
 
-        return mixed
+        return draw

@@ -35,7 +35,8 @@ class TrainingSettings(Settings):
     batch_size: int = Field(
         0,
         ge=0,
-        description="Positives per step of training; 0: as many as make about 240 steps an epoch, 256 to 65536.",
+        description="Positives per step of training; 0: as many as make about 240 steps an epoch, "
+        "256 to 65536.",
     )
     negatives: int = Field(
         3, ge=1, description="Untaken items of the same user drawn per positive, every batch."

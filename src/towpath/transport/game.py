@@ -93,15 +93,16 @@ class TransportLearner:
     def _round(self, batch: Batch, inner: Iterator[Table]) -> tuple[Tensor, Table]:
         """One move of f, and those of w and g that belong to it: f's loss, and the table as it was before."""
         scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
-        table = self._table(batch, scores)
+        losses = logistic_loss(scores, batch.labels)
+        table = self._table(batch, scores, losses)
         small = self._deployment.thinned(table)
         if self._settings.schedule == "simultaneous":
-            return self._all_at_once(scores, norm, table, small), small
+            return self._all_at_once(self._risk(scores, losses, table), norm, small), small
         loss = torch.zeros(())
         moved = {"w": False, "g": False}
         for player in self._moves():
             if player == "f":
-                loss = self._move_f(self._risk(scores, table), norm)
+                loss = self._move_f(self._risk(scores, losses, table), norm)
                 continue
             # The first move of w and of g is made on f's own batch, further ones on fresh batches.
             at = next(inner) if moved[player] and self._settings.fresh else small
@@ -109,9 +110,8 @@ class TransportLearner:
             self._move_inner(player, at)
         return loss, small
 
-    def _all_at_once(self, scores: Tensor, norm: Tensor, table: Table, small: Table) -> Tensor:
+    def _all_at_once(self, risk: Tensor, norm: Tensor, small: Table) -> Tensor:
         """Every player moves from where all stood before: Algorithm 1."""
-        risk = self._risk(scores, table)
         payoff = self._weight_loss(small)
         masses = self._mass(small, self.weights(small.pairs)).detach()
         loss = self._move_f(risk, norm)
@@ -135,7 +135,8 @@ class TransportLearner:
             for batch in self._batches.epoch(number, self._rng, name=f"inner {lap} "):
                 with torch.no_grad():
                     scores = self.scorer.score(batch.context, batch.items)
-                yield self._deployment.thinned(self._table(batch, scores))
+                    losses = logistic_loss(scores, batch.labels)
+                yield self._deployment.thinned(self._table(batch, scores, losses))
 
     # -- the moves ------------------------------------------------------------------------------------------
 
@@ -144,11 +145,11 @@ class TransportLearner:
         self._optimiser.step(loss)
         return loss.detach()
 
-    def _risk(self, scores: Tensor, table: Table) -> Tensor:
+    def _risk(self, scores: Tensor, losses: Tensor, table: Table) -> Tensor:
         """What f descends: the weighted risk, and the critic's part if being shown has a gradient."""
         with torch.no_grad():
             weights = self._level(table, self.weights(table.pairs))
-        risk = weighted_risk(logistic_loss(scores, table.labels), weights)
+        risk = weighted_risk(losses, weights)
         if self._settings.relaxation == "hard" or not table.deploys_something:
             return risk
         return risk + self._relaxed_part(scores, risk, table)
@@ -202,8 +203,8 @@ class TransportLearner:
 
     # -- measures -------------------------------------------------------------------------------------------
 
-    def _table(self, batch: Batch, scores: Tensor) -> Table:
-        loss = logistic_loss(scores.detach(), batch.labels)
+    def _table(self, batch: Batch, scores: Tensor, losses: Tensor) -> Table:
+        loss = losses.detach()
         scope = batch.labels == 0 if self._settings.scope == "unlabelled" else torch.ones_like(loss).bool()
         return self._deployment.table(batch, scores.detach(), loss, scope)
 
