@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from pydantic import Field
-from scipy import sparse
 from torch import Tensor
 from torch.nn import functional
 
@@ -20,6 +20,9 @@ from towpath.models.scorer import Scorer, Settings
 from towpath.training.checkpoint import nested, under
 from towpath.training.fit import Row
 from towpath.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 # Chances of zero or one could never be left again, and their logarithms are infinite.
 _RAREST = 1e-6
@@ -93,7 +96,7 @@ class _Block:
     columns: Tensor  # (m,)
 
 
-def _blocks(taken: sparse.csr_matrix, dim: int) -> Iterator[_Block]:
+def _blocks(taken: "sparse.csr_matrix", dim: int) -> Iterator[_Block]:
     """All rows, so few at a time that neither the scores nor the Gram matrices of a block are large."""
     step = min(rows_per_block(taken.shape[1]), rows_for(dim))
     for start in range(0, taken.shape[0], step):
@@ -145,7 +148,7 @@ class ExposureLearner:
         pairs = len(users) * len(items)
         return {"loss": -self.log_joint() / pairs, "exposure": float(self.mu.double().mean())}
 
-    def _update(self, own: Tensor, other: Tensor, taken: sparse.csr_matrix, ridge: float) -> Tensor:
+    def _update(self, own: Tensor, other: Tensor, taken: "sparse.csr_matrix", ridge: float) -> Tensor:
         """Replace the vectors `own` by their best given `other`; how many pairs of each were shown: (n,).
 
         theta_u = (precision sum_i E[a_ui] beta_i beta_i' + ridge I)^-1 precision sum_i y_ui beta_i

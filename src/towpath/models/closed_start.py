@@ -3,17 +3,20 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import optimize, sparse, special
 from torch import Tensor
 
 from towpath.data.interactions import Interactions
 from towpath.data.negatives import NegativeSampler
 from towpath.models.ease import refuse_large_catalogue, solve_ease, taken_matrix
 from towpath.rng import Rng
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 # Pairs that the two numbers of the logistic curve are fitted to.
 _CALIBRATION_PAIRS = 50_000
@@ -82,13 +85,13 @@ def decompose(matrix: Operator, rank: int, generator: torch.Generator) -> tuple[
     return basis @ left.T[:, :rank], values[:rank], right[:, :rank]
 
 
-def _products(matrix: sparse.csr_matrix) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+def _products(matrix: "sparse.csr_matrix") -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
     """Products with the matrix and with its transpose, both stored by rows: that is what is fast."""
     there, back = (_to_torch(m) for m in (matrix, matrix.T.tocsr()))
     return lambda v: there @ v, lambda v: back @ v
 
 
-def _to_torch(matrix: sparse.csr_matrix) -> Tensor:
+def _to_torch(matrix: "sparse.csr_matrix") -> Tensor:
     starts, columns = (torch.from_numpy(a.astype(np.int64)) for a in (matrix.indptr, matrix.indices))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
@@ -133,6 +136,7 @@ def _calibrate(
 
 def _logistic_line(x: NDArray[np.float64], label: NDArray[np.float64]) -> tuple[float, float]:
     """Scale > 0 and shift of x (n,) under which the logistic loss of these labels is smallest."""
+    from scipy import optimize, special
 
     def loss(line: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         # The scale as an exponential, so that it stays positive and the order of the scores is kept.

@@ -1,19 +1,21 @@
 """EASE (Steck 2019): an item-to-item regression in closed form; what a user would pick instead."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy import linalg, sparse
 from torch import Tensor
 
 from towpath.data.interactions import Interactions
 from towpath.errors import ConfigError
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
+
+if TYPE_CHECKING:  # scipy takes its time and memory, and only closed forms need it
+    from scipy import sparse
 
 # The item-to-item matrix is dense: 30,000 items take 3.6 GB of it, and twice that while it is solved.
 _MOST_ITEMS = 30_000
@@ -82,16 +84,20 @@ def refuse_large_catalogue(items: int) -> None:
         )
 
 
-def taken_matrix(train: Interactions) -> sparse.csr_matrix:
+def taken_matrix(train: Interactions) -> "sparse.csr_matrix":
     """X: one where the user (row) has taken the item (column)."""
+    from scipy import sparse
+
     ones = np.ones(len(train), dtype=np.float32)
     taken = sparse.csr_matrix((ones, (train.users, train.items)), shape=(train.n_users, train.n_items))
     taken.data[:] = 1  # a repeated pair counts once
     return taken
 
 
-def solve_ease(taken: sparse.csr_matrix, ridge: float) -> NDArray[np.float32]:
+def solve_ease(taken: "sparse.csr_matrix", ridge: float) -> NDArray[np.float32]:
     """B = I - P / diag(P) with P = (X'X + ridge I)^-1: (items, items)."""
+    from scipy import linalg
+
     gram = (taken.T @ taken).toarray()
     gram[np.diag_indices_from(gram)] += ridge
     # Symmetric and positive definite, so Cholesky halves the work of a general inverse.
