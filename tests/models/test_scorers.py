@@ -225,3 +225,20 @@ def test_large_tables_get_sparse_gradients() -> None:
 def test_what_does_not_exist_is_said_in_a_sentence(name: str, settings: dict, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         build(name, settings, SIZES)
+
+
+def test_gradients_that_a_model_knows_are_those_of_autograd(name: str) -> None:
+    scorer = filled(name)
+    context = context_of(scorer, USERS, SPLIT.train.histories)
+    if not scorer.knows_gradients(context, ITEMS):
+        with pytest.raises(ConfigError, match="autograd"):
+            scorer.gradients(context, ITEMS, torch.zeros(ITEMS.shape), 0.0)
+        return
+    slopes = torch.linspace(-1, 2, ITEMS.numel()).view(ITEMS.shape)
+    known = scorer.gradients(context, ITEMS, slopes, 0.3)
+    parameters = list(scorer.parameters())
+    assert len(known) == len(parameters)
+    scores, norm = scorer.score_with_norm(context, ITEMS)
+    found = torch.autograd.grad((scores * slopes).sum() + 0.3 * norm, parameters)
+    for parameter, gradient in zip(parameters, found, strict=True):
+        torch.testing.assert_close(known[parameter], gradient)

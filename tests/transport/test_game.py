@@ -10,7 +10,6 @@ from towpath.methods.run import fit
 from towpath.models.registry import build
 from towpath.models.scorer import Scorer, sizes_of
 from towpath.rng import Rng
-from towpath.training.losses import logistic_loss
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
 from towpath.transport.game import TransportLearner
@@ -64,12 +63,11 @@ def test_each_move_reaches_its_own_player_only(players: str) -> None:
     modules = {"f": game.scorer, "w": game.weights, "g": game.critic}
     for mover in "gwf":
         before = {name: copied(module) for name, module in modules.items()}
-        scores, norm = game.scorer.score_with_norm(batch.context, batch.items)
-        losses = logistic_loss(scores, batch.labels)
-        table = game._table(batch, scores, losses)
+        scored = game._scored(batch)
+        table = game._table(scored)
         assert table.deploys_something
         if mover == "f":
-            game._move_f(game._risk(scores, losses, table), norm)
+            game._move_f(scored, table, game._weights_of(table))
         else:
             game._move_inner(mover, table)
         for name, module in modules.items():

@@ -5,10 +5,12 @@ from torch import Tensor
 
 from towpath.transport.line import transport_on_line
 from towpath.transport.objective import (
+    Measure,
     dual_step,
     effective_sample_size,
     mass,
     mean_one,
+    payoff_slopes,
     transport_gap,
     weight_payoff,
     weighted_risk,
@@ -145,3 +147,15 @@ def test_the_literal_game_keeps_only_what_is_already_shown_and_easy() -> None:
         slope = torch.autograd.grad(weight_payoff(live, loss, critic, penalty), live)[0] * 60
         weights = (weights - 0.5 / (1 + step) ** 0.7 * slope).clamp(0, 1)
     torch.testing.assert_close(weights, shown * (loss < penalty * bound), atol=0.01, rtol=0)
+
+
+@pytest.mark.parametrize("measure", ["normalised", "literal"])
+def test_the_slopes_of_w_are_those_of_its_payoff(measure: Measure) -> None:
+    rng = torch.Generator().manual_seed(3)
+    loss, critic = torch.rand(2, 5, 4, generator=rng)
+    weights = (0.2 + torch.rand(5, 4, generator=rng)).requires_grad_()
+    scope = torch.rand(5, 4, generator=rng) < 0.7
+    level = mean_one(weights, scope) if measure == "normalised" else torch.where(scope, weights, 1.0)
+    (expected,) = torch.autograd.grad(weight_payoff(level, loss, critic, 0.8), weights)
+    slopes = payoff_slopes(weights.detach(), loss, critic, 0.8, scope, measure)
+    torch.testing.assert_close(slopes, expected)

@@ -37,8 +37,24 @@ def inner_products(
     Tables are (n, d + 1) with b_u or b_i in the last column, bias is one number, users (b,) and items (b, k)
     are codes. A `sparse` gradient, of users or of items, holds the rows of the batch only, each once.
     """
+    if not torch.is_grad_enabled():
+        return _products(user_table, item_table, bias, users, items)
     scores, norm = _InnerProducts.apply(user_table, item_table, bias, users, items, sparse)  # type: ignore[no-untyped-call]
     return scores, norm
+
+
+def _products(P: Tensor, Q: Tensor, bias: Tensor, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+    from towpath.kernels import compiled
+
+    scores, lengths = torch.empty(items.shape), torch.empty(len(users))
+    run(
+        compiled.scores_and_lengths,
+        items.numel() * P.shape[1],
+        *arrays(P, Q, users, items),
+        np.float32(bias.item()),
+        *arrays(scores, lengths),
+    )
+    return scores, lengths.sum() / max(1, items.numel())
 
 
 class _InnerProducts(torch.autograd.Function):
@@ -54,35 +70,38 @@ class _InnerProducts(torch.autograd.Function):
         items: Tensor,
         sparse: tuple[bool, bool],
     ) -> Any:
-        from towpath.kernels import compiled
-
         ctx.save_for_backward(P, Q, users, items)
         ctx.sparse, ctx.bias_shape = sparse, bias.shape
-        scores, lengths = torch.empty(items.shape), torch.empty(len(users))
-        run(
-            compiled.scores_and_lengths,
-            items.numel() * P.shape[1],
-            *arrays(P, Q, users, items),
-            np.float32(bias.item()),
-            *arrays(scores, lengths),
-        )
-        return scores, lengths.sum() / max(1, items.numel())
+        return _products(P, Q, bias, users, items)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_score: Tensor, by_norm: Tensor) -> Any:
-        from towpath.kernels import compiled
-
         P, Q, users, items = ctx.saved_tensors
-        (user_places, to_P, of_P), (item_places, to_Q, of_Q) = (
-            _gradient_of(table, codes, sparse)
-            for table, codes, sparse in zip((P, Q), (users, items), ctx.sparse, strict=True)
-        )
-        pairs, steps = arrays(P, Q, users, items), items.numel() * P.shape[1]
-        slopes, shrink = by_score.contiguous().numpy(), np.float32(by_norm.item() / max(1, items.numel()))
-        run(compiled.user_gradients, steps, *pairs, user_places.numpy(), slopes, shrink, to_P.numpy())
-        run(compiled.item_gradients, steps, *pairs, item_places.numpy(), slopes, shrink, to_Q.numpy())
-        return of_P, of_Q, by_score.sum().view(ctx.bias_shape), None, None, None
+        of_P, of_Q, of_bias = gradients(P, Q, users, items, by_score, by_norm.item(), sparse=ctx.sparse)
+        return of_P, of_Q, of_bias.view(ctx.bias_shape), None, None, None
+
+
+def gradients(
+    P: Tensor,
+    Q: Tensor,
+    users: Tensor,
+    items: Tensor,
+    by_score: Tensor,
+    by_norm: float,
+    *,
+    sparse: tuple[bool, bool] = (False, False),
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What reaches both tables and the bias, from what reaches the scores (b, k) and the norm."""
+    from towpath.kernels import compiled
+
+    user_places, to_P, of_P = _gradient_of(P, users, sparse[0])
+    item_places, to_Q, of_Q = _gradient_of(Q, items, sparse[1])
+    pairs, steps = arrays(P, Q, users, items), items.numel() * P.shape[1]
+    slopes, shrink = by_score.contiguous().numpy(), np.float32(by_norm) / np.float32(max(1, items.numel()))
+    run(compiled.user_gradients, steps, *pairs, user_places.numpy(), slopes, shrink, to_P.numpy())
+    run(compiled.item_gradients, steps, *pairs, item_places.numpy(), slopes, shrink, to_Q.numpy())
+    return of_P, of_Q, by_score.sum()
 
 
 def _gradient_of(table: Tensor, codes: Tensor, sparse: bool) -> tuple[Tensor, Tensor, Tensor]:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
 from towpath.kernels.available import AVAILABLE
-from towpath.kernels.inner_products import inner_products, usable
+from towpath.kernels.inner_products import gradients, inner_products, usable
 from towpath.models.closed_start import ClosedStart, start_from_data, start_from_ease
 from towpath.models.item_table import ItemRate, ItemStart, start_vectors
 from towpath.models.pair_tables import mean_norm, table_of
@@ -111,6 +111,26 @@ class Factorization(Scorer):
         user, item = self.users(context.users), self.items(items)  # (b, d + 1), (b, k, d + 1)
         scores = torch.einsum("bd,bkd->bk", user[:, :-1], item[:, :, :-1]) + user[:, -1:] + item[:, :, -1]
         return scores + self.bias, mean_norm(user[:, :-1], item[:, :, :-1])
+
+    def knows_gradients(self, context: Context, items: Tensor) -> bool:
+        """Where the fused kernels do it."""
+        return len(items) == len(context.users) and self._takes_kernels()
+
+    def gradients(
+        self, context: Context, items: Tensor, by_score: Tensor, by_norm: float
+    ) -> dict[Tensor, Tensor]:
+        """Those of both tables and of the bias, by the fused kernels."""
+        found = gradients(
+            self.users.weight,
+            self.items.weight,
+            context.users,
+            items,
+            by_score,
+            by_norm,
+            sparse=(self.users.sparse, self.items.sparse),
+        )
+        parameters = (self.users.weight, self.items.weight, self.bias)
+        return dict(zip(parameters, found, strict=True))
 
     def _score_shared(self, user: Tensor, item: Tensor) -> tuple[Tensor, Tensor]:
         """The same for users (b, d + 1) who share the items (k, d + 1)."""

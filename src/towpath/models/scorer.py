@@ -127,6 +127,16 @@ class Scorer(nn.Module, ABC):
         scores = self.score(context, items)
         return scores, scores.new_zeros(())
 
+    def knows_gradients(self, context: Context, items: Tensor) -> bool:
+        """Whether `gradients` can be asked about these pairs, so that autograd need not be."""
+        return False
+
+    def gradients(
+        self, context: Context, items: Tensor, by_score: Tensor, by_norm: float
+    ) -> dict[Tensor, Tensor]:
+        """What reaches each parameter, from what reaches the scores (b, k) and the norm."""
+        raise ConfigError(f"{type(self).__name__} leaves its gradients to autograd.")
+
     def factors(self, context: Context) -> tuple[Tensor, Tensor]:
         """States (b, d) and a table (n_items, d) whose inner products are the scores of the catalogue."""
         raise ConfigError(f"{type(self).__name__} does not score by inner products; use loss=logistic.")

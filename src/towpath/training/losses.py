@@ -24,12 +24,17 @@ def logistic_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return softplus(logits) - labels * logits
 
 
+def logistic_slope(logits: Tensor, labels: Tensor) -> Tensor:
+    """The derivative of `logistic_loss` by the logit:  sigmoid(s) - y."""
+    return torch.sigmoid(logits).sub_(labels)
+
+
 class _LogisticLoss(torch.autograd.Function):
-    """The same with its gradient, dl/ds = sigmoid(s) - y, in half as many passes over the pairs."""
+    """The loss with its gradient, in half as many passes over the pairs."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor) -> Tensor:
-        ctx.save_for_backward(torch.sigmoid(logits).sub_(labels))
+        ctx.save_for_backward(logistic_slope(logits, labels))
         return softplus(logits).sub_(labels * logits)
 
     @staticmethod

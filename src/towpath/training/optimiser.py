@@ -5,7 +5,7 @@ graphs that nothing here asks for.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -64,11 +64,16 @@ class Optimiser:
 
     def step(self, loss: Tensor) -> None:
         """Descend `loss` by one step; parameters of other players are left without gradient."""
-        gradients = torch.autograd.grad(loss, [m.parameter for m in self._moving], allow_unused=True)
+        parameters = [m.parameter for m in self._moving]
+        gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+        self.move({p: g for p, g in zip(parameters, gradients, strict=True) if g is not None})
+
+    def move(self, gradients: Mapping[Tensor, Tensor]) -> None:
+        """Take one step against these gradients; parameters without one stay where they are."""
         reached = [
             (m, g.coalesce() if g.is_sparse else g)
-            for m, g in zip(self._moving, gradients, strict=True)
-            if g is not None
+            for m in self._moving
+            if (g := gradients.get(m.parameter)) is not None
         ]
         if self._clip_norm is not None:
             clip_gradients([g for _, g in reached], self._clip_norm)

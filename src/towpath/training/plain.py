@@ -9,7 +9,7 @@ from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
 from towpath.training.checkpoint import nested, under
 from towpath.training.fit import Row
-from towpath.training.losses import catalogue_softmax_risk, logistic_loss, softmax_loss
+from towpath.training.losses import catalogue_softmax_risk, logistic_loss, logistic_slope, softmax_loss
 from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
 
@@ -31,9 +31,7 @@ class PlainLearner:
         self.scorer.train()
         total = torch.zeros(())
         for batch in self._batches.epoch(number, self._rng):
-            loss = self._loss(batch)
-            self._optimiser.step(loss)
-            total += loss.detach().cpu()
+            total += self._step(batch).cpu()
         return {"loss": float(total) / len(self._batches)}
 
     def state(self) -> dict[str, Tensor]:
@@ -48,6 +46,18 @@ class PlainLearner:
     def beside(self) -> dict[str, Tensor]:
         """Nothing: there is one player."""
         return {}
+
+    def _step(self, batch: Batch) -> Tensor:
+        """One step, and the loss before it."""
+        if self._settings.loss == "softmax" or not self.scorer.knows_gradients(batch.context, batch.items):
+            loss = self._loss(batch)
+            self._optimiser.step(loss)
+            return loss.detach()
+        with torch.no_grad():
+            scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
+            slopes = logistic_slope(scores, batch.labels).mul_(1 / scores.numel())
+            self._optimiser.move(self.scorer.gradients(batch.context, batch.items, slopes, self._settings.l2))
+            return logistic_loss(scores, batch.labels).mean() + self._settings.l2 * norm
 
     def _loss(self, batch: Batch) -> Tensor:
         if self._settings.loss == "softmax" and self._whole_catalogue_at_each_step:

@@ -1,6 +1,7 @@
 """The game of f, w and g: one learner that moves each player in turn."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain, count
 
 import torch
@@ -12,7 +13,7 @@ from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
 from towpath.training.checkpoint import nested, under
 from towpath.training.fit import Row
-from towpath.training.losses import logistic_loss
+from towpath.training.losses import logistic_loss, logistic_slope
 from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
 from towpath.transport.domain import Deployment
@@ -21,8 +22,8 @@ from towpath.transport.objective import (
     effective_sample_size,
     mass,
     mean_one,
+    payoff_slopes,
     transport_gap,
-    weight_payoff,
     weighted_risk,
 )
 from towpath.transport.pairs import Table
@@ -32,7 +33,20 @@ from towpath.transport.settings import TransportSettings
 from towpath.transport.watch import averaged, observe, refuse_collapse
 
 # Batches between two looks at the game: often enough for a mean over the epoch, too rarely to cost time.
-_LOOK_EVERY = 10
+_LOOK_EVERY = 20
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A batch as f scores it: scores and losses (b, k), and what an L2 penalty charges for.
+
+    They carry gradients unless f knows its own (`Scorer.gradients`).
+    """
+
+    batch: Batch
+    scores: Tensor
+    losses: Tensor
+    norm: Tensor
 
 
 class TransportLearner:
@@ -87,22 +101,20 @@ class TransportLearner:
 
     def _warm_round(self, batch: Batch) -> Tensor:
         """A plain step of f."""
-        scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
-        return self._move_f(logistic_loss(scores, batch.labels).mean(), norm)
+        return self._move_f(self._scored(batch), None, None)
 
     def _round(self, batch: Batch, inner: Iterator[Table]) -> tuple[Tensor, Table]:
         """One move of f, and those of w and g that belong to it: f's loss, and the table as it was before."""
-        scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
-        losses = logistic_loss(scores, batch.labels)
-        table = self._table(batch, scores, losses)
+        scored = self._scored(batch)
+        table = self._table(scored)
         small = self._deployment.thinned(table)
         if self._settings.schedule == "simultaneous":
-            return self._all_at_once(self._risk(scores, losses, table), norm, small), small
+            return self._all_at_once(scored, table, small), small
         loss = torch.zeros(())
         moved = {"w": False, "g": False}
         for player in self._moves():
             if player == "f":
-                loss = self._move_f(self._risk(scores, losses, table), norm)
+                loss = self._move_f(scored, table, self._weights_of(table))
                 continue
             # The first move of w and of g is made on f's own batch, further ones on fresh batches.
             at = next(inner) if moved[player] and self._settings.fresh else small
@@ -110,11 +122,12 @@ class TransportLearner:
             self._move_inner(player, at)
         return loss, small
 
-    def _all_at_once(self, risk: Tensor, norm: Tensor, small: Table) -> Tensor:
+    def _all_at_once(self, scored: Scored, table: Table, small: Table) -> Tensor:
         """Every player moves from where all stood before: Algorithm 1."""
+        weights = self._weights_of(table)
         payoff = self._weight_loss(small)
         masses = self._mass(small, self.weights(small.pairs)).detach()
-        loss = self._move_f(risk, norm)
+        loss = self._move_f(scored, table, weights)
         if small.deploys_something:
             self._weights_optimiser.step(payoff)
             self._move_g(small, masses)
@@ -134,25 +147,34 @@ class TransportLearner:
         for lap in count():
             for batch in self._batches.epoch(number, self._rng, name=f"inner {lap} "):
                 with torch.no_grad():
-                    scores = self.scorer.score(batch.context, batch.items)
-                    losses = logistic_loss(scores, batch.labels)
-                yield self._deployment.thinned(self._table(batch, scores, losses))
+                    table = self._table(self._scored(batch))
+                yield self._deployment.thinned(table)
 
     # -- the moves ------------------------------------------------------------------------------------------
 
-    def _move_f(self, risk: Tensor, norm: Tensor) -> Tensor:
-        loss = risk + self._training.l2 * norm
-        self._optimiser.step(loss)
-        return loss.detach()
+    def _move_f(self, scored: Scored, table: Table | None, weights: Tensor | None) -> Tensor:
+        """A step of f on its risk, and on the critic's part where being shown has a gradient: its loss.
 
-    def _risk(self, scores: Tensor, losses: Tensor, table: Table) -> Tensor:
-        """What f descends: the weighted risk, and the critic's part if being shown has a gradient."""
+        Without weights the risk is the plain one.
+        """
+        batch = scored.batch
+        risk = scored.losses.mean() if weights is None else weighted_risk(scored.losses, weights)
+        if self._settings.relaxation != "hard" and table is not None and table.deploys_something:
+            risk = risk + self._relaxed_part(scored.scores, risk, table)
+        loss = risk + self._training.l2 * scored.norm
+        if loss.requires_grad:
+            self._optimiser.step(loss)
+            return loss.detach()
+        slopes = logistic_slope(scored.scores, batch.labels)
+        slopes = (slopes if weights is None else slopes.mul_(weights)).mul_(1 / slopes.numel())
         with torch.no_grad():
-            weights = self._level(table, self.weights(table.pairs))
-        risk = weighted_risk(losses, weights)
-        if self._settings.relaxation == "hard" or not table.deploys_something:
-            return risk
-        return risk + self._relaxed_part(scores, risk, table)
+            self._optimiser.move(self.scorer.gradients(batch.context, batch.items, slopes, self._training.l2))
+        return loss
+
+    def _weights_of(self, table: Table) -> Tensor:
+        """The weights that f's risk has now."""
+        with torch.no_grad():
+            return self._level(table, self.weights(table.pairs))
 
     def _relaxed_part(self, scores: Tensor, risk: Tensor, table: Table) -> Tensor:
         """-penalty * E_f[g] with a gradient, shortened to its share of the risk's gradient in the scores.
@@ -183,10 +205,13 @@ class TransportLearner:
 
     def _weight_loss(self, table: Table) -> Tensor:
         """What w descends."""
+        weights = self.weights(table.pairs)
         with torch.no_grad():
             critic = self.critic(table.pairs)
-        weights = self.weights(table.pairs)
-        payoff = weight_payoff(self._level(table, weights), table.loss, critic, self.penalty)
+            slopes = payoff_slopes(
+                weights, table.loss, critic, self.penalty, table.scope, self._settings.measure
+            )
+        payoff = (weights * slopes).sum()  # as steep as the payoff, if not as high
         if not self._settings.ess_penalty:
             return payoff
         return payoff + self._settings.ess_penalty * (1 / effective_sample_size(weights, table.scope) - 1)
@@ -203,10 +228,19 @@ class TransportLearner:
 
     # -- measures -------------------------------------------------------------------------------------------
 
-    def _table(self, batch: Batch, scores: Tensor, losses: Tensor) -> Table:
-        loss = losses.detach()
-        scope = batch.labels == 0 if self._settings.scope == "unlabelled" else torch.ones_like(loss).bool()
-        return self._deployment.table(batch, scores.detach(), loss, scope)
+    def _scored(self, batch: Batch) -> Scored:
+        """The batch under f as it is."""
+        known = self._settings.relaxation == "hard" and self.scorer.knows_gradients(
+            batch.context, batch.items
+        )
+        with torch.set_grad_enabled(not known and torch.is_grad_enabled()):
+            scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
+            return Scored(batch, scores, logistic_loss(scores, batch.labels), norm)
+
+    def _table(self, scored: Scored) -> Table:
+        labels, loss = scored.batch.labels, scored.losses.detach()
+        scope = labels == 0 if self._settings.scope == "unlabelled" else torch.ones_like(loss).bool()
+        return self._deployment.table(scored.batch, scored.scores.detach(), loss, scope)
 
     def _level(self, table: Table, weights: Tensor) -> Tensor:
         """Weights as they enter the risk."""

@@ -75,6 +75,29 @@ def weight_payoff(weights: Tensor, loss: Tensor, critic: Tensor, penalty: float)
     return (weights * (loss + penalty * critic)).mean()
 
 
+def payoff_slopes(
+    weights: Tensor,
+    loss: Tensor,
+    critic: Tensor,
+    penalty: float,
+    scope: Tensor,
+    measure: Measure = "normalised",
+) -> Tensor:
+    """The derivative of `weight_payoff` by the raw weights, before they are given mean one: (b, k).
+
+        (c_k - sum_j w_j c_j / sum_j w_j) / (n mean of w)    for k in scope,   c = l + penalty * g
+
+    and zero elsewhere; n pairs in all, j over the scope. For literal weights it is c_k / n.
+    """
+    charge = loss + penalty * critic
+    if measure == "literal":
+        return charge * scope / charge.numel()
+    inside = weights * scope
+    total = inside.sum().clamp(min=_TINY)
+    mean = total / scope.sum().clamp(min=1)
+    return (charge - (inside * charge).sum() / total) * scope / (mean * charge.numel())
+
+
 def effective_sample_size(weights: Tensor, scope: Tensor) -> Tensor:
     """The share of pairs in scope that equal weights would need for the same variance, in (0, 1].
 

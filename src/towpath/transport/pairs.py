@@ -1,6 +1,7 @@
 """What lies on the table when a player moves."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from torch import Tensor
 
@@ -34,7 +35,7 @@ class Table:
     deployed: Pairs
     mass_f: Tensor
 
-    @property
+    @cached_property
     def deploys_something(self) -> bool:
         """Whether any pair of this batch is shown; without one there is no distance to speak of."""
         return bool(self.mass_f.sum() > 0)
