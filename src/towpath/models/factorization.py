@@ -16,7 +16,7 @@ from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
 
 _SLOW = (
-    "numba is not installed, so this factorisation is trained by plain torch, two to three times slower; "
+    "numba is not installed, so this factorisation is trained by plain torch, several times slower; "
     "pip install 'towpath[fast]' adds the compiled loops."
 )
 
