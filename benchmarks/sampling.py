@@ -41,6 +41,7 @@ def measure() -> dict[str, float]:
     train, rng = made_interactions(), Rng(0).numpy("order")
     sampler = NegativeSampler(train)
     order = rng.permutation(train.users).astype(np.int64)
+    sampler.sample(order[:BATCH], NEGATIVES, rng)  # loads the compiled loops
     # Time of this process, not of the clock on the wall: the machine may be busy with something else.
     start = time.process_time()
     for begin in range(0, len(order), BATCH):

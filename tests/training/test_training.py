@@ -62,6 +62,14 @@ def test_batches_grow_with_the_data_within_bounds(positives: int, size: int) -> 
     assert TrainingSettings(batch_size=7).batch_size_for(positives) == 7
 
 
+def test_a_batch_larger_than_the_data_is_all_of_them() -> None:
+    """Nothing is made that is as large as what was asked for."""
+    split = small_split()
+    source = SampledBatches(split.train, learner_on(split).scorer, TrainingSettings(batch_size=10**15))
+    (batch,) = source.epoch(1, Rng(0))
+    assert batch.labels.shape == batch.items.shape == (len(split.train), 4)
+
+
 def test_an_epoch_visits_every_positive_once() -> None:
     split = small_split()
     source = SampledBatches(

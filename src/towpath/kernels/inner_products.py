@@ -1,6 +1,6 @@
 """Inner products of looked-up rows with their gradients, fused: no gathered copies of the rows.
 
-Compiled by numba where it is installed (the extra `fast`); without it models use plain torch, many
+Compiled by numba where it is installed (the extra `fast`); without it models use plain torch, several
 times slower. Both give the same numbers up to rounding, and each gives the same floats every time, on any
 number of threads.
 """

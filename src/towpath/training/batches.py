@@ -79,18 +79,20 @@ class SampledBatches:
     ) -> None:
         self.train = train
         self._scorer = scorer
-        self._batch_size = settings.batch_size_for(len(train))
         self._negatives = TrainingNegatives(train, scorer, settings, ranking)
         self._device = next(scorer.parameters()).device
-        self._labels = torch.zeros(self._batch_size, 1 + settings.negatives, device=self._device)
-        self._labels[:, 0] = 1  # the same for all batches
-        rows, exhausted = np.arange(len(train), dtype=np.int32), self._negatives.exhausted
-        self._rows = rows[~np.isin(train.users, exhausted)] if len(exhausted) else rows
+        self._rows, self._users, self._items = np.arange(len(train), dtype=np.int32), train.users, train.items
+        if len(exhausted := self._negatives.exhausted):
+            self._rows = self._rows[~np.isin(train.users, exhausted)]
+            self._users, self._items = train.users[self._rows], train.items[self._rows]
         if len(self._rows) == 0:
             raise DataError(
                 f"Every one of the {train.n_users:,} users has taken all {train.n_items:,} items; "
                 "there is nothing to learn a preference from."
             )
+        self._batch_size = min(settings.batch_size_for(len(train)), len(self._rows))
+        self._labels = torch.zeros(self._batch_size, 1 + settings.negatives, device=self._device)
+        self._labels[:, 0] = 1  # the same for all batches
 
     def __len__(self) -> int:
         return -(-len(self._rows) // self._batch_size)
@@ -102,8 +104,7 @@ class SampledBatches:
     def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:
         """Every positive once; those of a batch are ordered by user, as the rows of a table lie."""
         dealt = deal(len(self._rows), self._batch_size, rng.numpy(name + "order", number))
-        rows = dealt.column(self._rows)
-        users, items = (dealt.column(column[self._rows]) for column in (self.train.users, self.train.items))
+        rows, users, items = (dealt.column(column) for column in (self._rows, self._users, self._items))
         draw = self._negatives.drawer(number, rng, name)
         for start in range(0, len(rows), self._batch_size):
             some = slice(start, start + self._batch_size)
