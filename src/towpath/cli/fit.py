@@ -15,10 +15,10 @@ from towpath.errors import ConfigError
 if TYPE_CHECKING:
     from towpath.methods.recipe import Recipe
     from towpath.serving.run import Plan, Run
-    from towpath.training.fit import Fit, Row
+    from towpath.training.fit import EpochMetrics, Fit
 
 
-# Which methods have players that are models beside f.
+# Which methods have players that are models next to f.
 _PLAYERS = {"transport": "wg", "adversarial": "g"}
 
 
@@ -126,7 +126,7 @@ def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":
     with output.working(f"Fitting {plan.recipe.model} by {plan.recipe.method}"):
         lines = EpochLines()
 
-        def watch(row: "Row") -> None:
+        def watch(row: "EpochMetrics") -> None:
             for line in lines(row):
                 output.say(line)
 
