@@ -109,7 +109,7 @@ def record_of(reading: "Reading", options: Preparation) -> dict[str, Any]:
     asked = {name: value for name, value in asdict(options).items() if name != "data_dir"}
     said = [*reading.notes, *(sentence for report in reading.features for sentence in report.sentences())]
     steps = [asdict(step) for step in reading.steps]
-    return {"source": reading.source, **asked, "notes": said, "steps": steps}
+    return {"source": reading.source, **asked, "roles": dict(reading.roles), "notes": said, "steps": steps}
 
 
 def use_threads(count: int) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from towpath.data.builtin_datasets import BUILTIN_DATASETS, BuiltinDataset, local_copy
 from towpath.data.cleaning import Cleaning, Step
-from towpath.data.columns import Columns
+from towpath.data.columns import REQUIRED, Columns
 from towpath.data.encoding import encode
 from towpath.data.engine import engine
 from towpath.data.feature_files import FeatureReport, read_features
@@ -30,6 +30,7 @@ from towpath.data.interactions import Interactions
 from towpath.data.layout import COMPRESSIONS, KINDS, is_data_file, uncompressed
 from towpath.data.meaning import Positive, RowCounts
 from towpath.data.readers import Asked, read_raw
+from towpath.data.scan import column_names
 from towpath.data.sql import Side
 from towpath.errors import DataError, unknown_name
 
@@ -140,6 +141,20 @@ def _with_features(reading: Reading, sources: list[_FeatureSource], given: Featu
     refuse_unknown_columns(specs, columns)
     with_features = events.with_features(tables.get("user"), tables.get("item"))
     return replace(reading, interactions=with_features, features=tuple(reports))
+
+
+def columns_among(columns: Columns, data: str | Path | DataFrame) -> Columns:
+    """These columns as far as the data have them; optional ones that are not there are not looked for."""
+    if is_frame(data):
+        names = set(to_arrow(data).column_names)
+    elif str(data) in BUILTIN_DATASETS:
+        return columns
+    else:
+        with engine() as connection:
+            names = set(column_names(connection, find_files(str(data))))
+    given = {field.name: getattr(columns, field.name) for field in fields(columns)}
+    optional = {role: name if name in names else "" for role, name in given.items() if role not in REQUIRED}
+    return replace(columns, **optional)
 
 
 def find_files(data: str) -> list[Path]:
