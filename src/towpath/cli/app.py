@@ -20,6 +20,7 @@ from towpath.cli.demo import demo
 from towpath.cli.evaluate import evaluate
 from towpath.cli.fit import fit
 from towpath.cli.groups import spread
+from towpath.cli.ope import ope
 from towpath.cli.output import Interrupted
 from towpath.cli.paper import paper_app
 from towpath.cli.recommend import recommend, similar
@@ -42,7 +43,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(simulate_app, name="simulate")
 app.add_typer(paper_app, name="paper")
-for verb in (demo, fit, evaluate, compare, curve, tune, report, recommend, similar):
+for verb in (demo, fit, evaluate, compare, curve, tune, report, recommend, similar, ope):
     app.command()(spread(verb))
 
 

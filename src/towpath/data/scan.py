@@ -69,7 +69,7 @@ def open_table(
     names: tuple[str, ...] = (),
     delimiter: str | None = None,
 ) -> Source:
-    """The relation `source` over all columns of these files, as they are named there, and file_row.
+    """The relation `source` over all named columns of these files, as they are named there, and file_row.
 
     `names` are those of a file that has no header line; `delimiter` is what parts its columns.
     """
@@ -80,7 +80,8 @@ def open_table(
         _refuse_double_names(found, files[0])
     if delimiter is not None:
         layout = replace(layout, delimiter=delimiter)
-    places = {column: place for place, column in enumerate(names or found)}
+    # A column without a name, such as the index that pandas writes, cannot be asked for.
+    places = {column: place for place, column in enumerate(names or found) if column}
     source = Source(tuple(files), layout, header, places, names or found, (), whole=True)
     with file_errors(source):
         return _create(connection, source)
