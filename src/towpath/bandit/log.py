@@ -1,6 +1,6 @@
 """Logs of a policy with its propensities: what was shown where, with which chance, and what it earned."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -110,17 +110,17 @@ def read_bandit_log(
     columns: LogColumns | None = None,
     items: Vocabulary | None = None,
     *,
-    propensities: bool = True,
+    skip: Collection[str] = (),
 ) -> BanditLog:
     """The log in these files, with every row that is there; `items` is the action space, else what was shown.
 
-    Ids are compared as text, so that 7 and "7" of different files are one item. Without `propensities` their
-    column is not looked at.
+    Ids are compared as text, so that 7 and "7" of different files are one item. Parts to `skip`
+    (label, propensity) are not looked at.
     """
     with engine() as connection:
         source = open_table(connection, find_files(str(path)))
         with file_errors(source):
-            return _Reading(connection, source, columns or LogColumns()).read(items, propensities)
+            return _Reading(connection, source, columns or LogColumns()).read(items, skip)
 
 
 class _Reading:
@@ -130,7 +130,7 @@ class _Reading:
         self._connection, self._source, self._told = connection, source, columns
         self._notes: list[str] = []
 
-    def read(self, items: Vocabulary | None, propensities: bool) -> BanditLog:
+    def read(self, items: Vocabulary | None, skip: Collection[str]) -> BanditLog:
         """The log."""
         if not self._count("true"):
             raise DataError(f"{self._source.label} should hold logged rows but has none.")
@@ -142,10 +142,10 @@ class _Reading:
         return BanditLog(
             actions=self._actions(shown, vocabulary),
             positions=positions,
-            rewards=self._rewards(),
+            rewards=np.zeros(len(shown)) if "label" in skip else self._rewards(),
             item_ids=vocabulary,
             position_ids=position_ids,
-            propensities=self._propensities() if propensities else None,
+            propensities=None if "propensity" in skip else self._propensities(),
             contexts=None if users is None else np.unique(users, return_inverse=True)[1].astype(np.int64),
             context_ids=user_ids,
             features=self._features(),
@@ -161,7 +161,7 @@ class _Reading:
             raise DataError(
                 f"Everything shown should be among the {len(items):,} items of the item file, but {rows:,} "
                 f"of {len(shown):,} rows of {self._source.label} show {len(bad):,} that are not (first: "
-                f"{bad[0]!r}); give an item file with all of them."
+                f"{str(bad[0])!r}); give an item file with all of them."
             )
         return codes[places]
 

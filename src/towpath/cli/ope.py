@@ -164,7 +164,7 @@ def _prepare(path: str, columns: OpeColumns, target: OpeTarget, how: OpeHow) -> 
         tuple(how.feature_col or ()),
     )
     items = None if columns.items is None else read_items(columns.items, columns.item_col)
-    log = read_bandit_log(path, named, items, propensities=not how.estimate_propensities)
+    log = read_bandit_log(path, named, items, skip=["propensity"] if how.estimate_propensities else [])
     kind, _, name = target.target.partition(":")
     policy: Policy
     if kind == "shares":
@@ -184,7 +184,7 @@ def _shares(
     from towpath.bandit.log import item_shares, read_bandit_log, union
     from towpath.bandit.policies import TablePolicy
 
-    other = read_bandit_log(path, columns, items, propensities=False)
+    other = read_bandit_log(path, columns, items, skip=["label", "propensity"])
     if items is None:
         together = union(log.item_ids, other.item_ids.ids(np.arange(other.n_actions)))
         log, other = log.over(together), other.over(together)

@@ -73,7 +73,7 @@ def open_table(
 
     `names` are those of a file that has no header line; `delimiter` is what parts its columns.
     """
-    layout = _common_layout(files)
+    layout = _common_layout(files, one_column=True)
     found = _parquet_names(connection, files) if layout.kind == "parquet" else layout.first_line
     header = not names
     if header and layout.kind == "delimited":
@@ -114,9 +114,9 @@ def _starts(connection: duckdb.DuckDBPyConnection, source: Source) -> list[int]:
     return [0, *accumulate(counts)]
 
 
-def _common_layout(files: Sequence[Path]) -> Layout:
+def _common_layout(files: Sequence[Path], *, one_column: bool = False) -> Layout:
     """The layout that all files share."""
-    layouts = {file: layout_of(file) for file in files}
+    layouts = {file: layout_of(file, one_column=one_column) for file in files}
     first = layouts[files[0]]
     for file, layout in layouts.items():
         if layout.kind != first.kind or layout.delimiter != first.delimiter:
