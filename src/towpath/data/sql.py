@@ -132,6 +132,31 @@ LEAVE_LAST_TWO = f"""
         ELSE {TRAIN} END AS part
     FROM ordered JOIN ({_LENGTHS}) AS lengths ON ordered.user_code = lengths.user_code"""
 
+# The same for a log of impressions: `ordered` then has `positive` and `request` too, and a request with a
+# positive is what is left out. What was shown in between belongs to the part that it follows.
+_POSITIVE_LENGTHS = """
+    SELECT user_code, SUM(CASE WHEN positive THEN 1 ELSE 0 END) AS events FROM ordered GROUP BY user_code"""
+_REQUESTS = """
+    SELECT user_code, request, MIN(place) AS first_place,
+        MAX(CASE WHEN positive THEN 1 ELSE 0 END) AS positive
+    FROM ordered GROUP BY user_code, request"""
+_LAST_REQUESTS = f"""
+    SELECT user_code, first_place, COUNT(*) OVER (PARTITION BY user_code) AS requests,
+        ROW_NUMBER() OVER (PARTITION BY user_code ORDER BY first_place DESC) AS nth
+    FROM ({_REQUESTS}) AS requests WHERE positive = 1"""
+LEAVE_LAST_TWO_POSITIVES = f"""
+    SELECT place, CASE
+        WHEN units.first_place >= test_from THEN {TEST}
+        WHEN units.first_place >= validation_from THEN {VALIDATION}
+        ELSE {TRAIN} END AS part
+    FROM ordered
+    JOIN ({_REQUESTS}) AS units ON ordered.user_code = units.user_code AND ordered.request = units.request
+    LEFT JOIN (
+        SELECT user_code, MAX(CASE WHEN nth = 1 THEN first_place END) AS test_from,
+            MAX(CASE WHEN nth = 2 THEN first_place END) AS validation_from
+        FROM ({_LAST_REQUESTS}) AS last_requests WHERE requests >= {SHORTEST} GROUP BY user_code
+    ) AS cuts ON ordered.user_code = cuts.user_code"""
+
 # How many events there were before each moment: cuts fall between moments, never within one.
 EVENTS_BEFORE = """
     SELECT event_time, SUM(events) OVER (ORDER BY event_time) - events AS before
@@ -143,12 +168,15 @@ def first_moment_after(events: int) -> str:
     return f"SELECT MIN(event_time) FROM ({EVENTS_BEFORE}) AS counted WHERE before >= {events}"
 
 
-def parts_by_threshold(column: str, validation_from: float, test_from: float) -> str:
+def parts_by_threshold(
+    column: str, validation_from: float, test_from: float, *, labelled: bool = False
+) -> str:
     """The part of each place: by whether its column has reached the one threshold, the other, or none."""
+    lengths = _POSITIVE_LENGTHS if labelled else _LENGTHS
     return f"""
         SELECT place, CASE
             WHEN events < {SHORTEST} THEN {TRAIN}
             WHEN {column} >= {test_from!r} THEN {TEST}
             WHEN {column} >= {validation_from!r} THEN {VALIDATION}
             ELSE {TRAIN} END AS part
-        FROM ordered JOIN ({_LENGTHS}) AS lengths ON ordered.user_code = lengths.user_code"""
+        FROM ordered JOIN ({lengths}) AS lengths ON ordered.user_code = lengths.user_code"""

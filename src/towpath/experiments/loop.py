@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from towpath.data.interactions import COLUMNS, Interactions
-from towpath.data.split import split_leave_last_two
+from towpath.data.interactions import Interactions
+from towpath.data.split import join, split_leave_last_two
 from towpath.evaluation.evaluate import evaluate
 from towpath.evaluation.ranking import rows_per_block
 from towpath.evaluation.scoring import judging, score_candidates
@@ -94,7 +93,7 @@ def _play(shared: Shared, arm: Arm) -> Iterable[Round]:
             if kept:
                 kept.keep(_about(start, arm), *found)
         done, new = found
-        exposures = _extended(exposures, new)
+        exposures = join(exposures, new)  # the new rows are later
         yield done
 
 
@@ -120,7 +119,7 @@ def _one_round(start: Start, arm: Arm, exposures: Interactions, number: int) -> 
 
 def first_clicks(exposures: Interactions) -> Interactions:
     """The clicks among the exposures, each pair's first one only, in the same order."""
-    clicks = exposures.where(np.asarray(exposures.values) == 1)
+    clicks = exposures.positives
     _, firsts = np.unique(clicks.pair_keys(), return_index=True)
     keep = np.zeros(len(clicks), dtype=np.bool_)
     keep[firsts] = True
@@ -167,19 +166,10 @@ def _logged(before: Interactions, shown: Shown, clicked: NDArray[np.bool_], numb
         item_ids=before.item_ids,
         times=np.full(len(clicked), latest + 1, dtype=np.int64),
         values=clicked.astype(np.float32),
+        labels=clicked,
         propensities=shown.propensity[shown.users, shown.items],
         exposures=np.ones(len(clicked), dtype=np.bool_),
     )
-
-
-def _extended(before: Interactions, new: Interactions) -> Interactions:
-    """Both logs as one, in the order (user, time); columns that one of them lacks are left out."""
-    order = np.argsort(np.concatenate([before.users, new.users]), kind="stable")  # the new rows are later
-    columns: dict[str, Any] = {}  # arrays of several types, or None
-    for name in COLUMNS:
-        pair = getattr(before, name), getattr(new, name)
-        columns[name] = None if pair[0] is None or pair[1] is None else np.concatenate(pair)[order]
-    return replace(before, **columns)
 
 
 def _judged(

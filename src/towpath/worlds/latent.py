@@ -77,7 +77,7 @@ def make_latent_world(settings: LatentWorld, rng: Rng) -> World:
     relevance = _with_mean(taste + appeal, settings.mean_relevance)
     shown = _show(_earlier_scores(taste, appeal, settings, rng), settings, rng)
     exposures = _log_exposures(shown, relevance, settings, rng)
-    return World(relevance, shown.propensity, exposures, exposures.where(np.asarray(exposures.values) == 1))
+    return World(relevance, shown.propensity, exposures, exposures.positives)
 
 
 def _check(settings: LatentWorld) -> None:
@@ -138,6 +138,7 @@ def _log_exposures(
         item_ids=_ids("item", settings.items),
         times=times[order],
         values=clicks.astype(np.float32),
+        labels=clicks,
         propensities=shown.propensity[users, items],
         exposures=np.ones(len(users), dtype=np.bool_),
     )

@@ -89,7 +89,7 @@ def make_semi_synthetic_world(
     make = _by_chance if settings.clicks == "chance" else _by_cut_off
     users, items, clicks = make(relevance, propensity, density, rng)
     exposures = _in_random_order(rated, (users, items, clicks), propensity, rng)
-    return World(relevance, propensity, exposures, exposures.where(np.asarray(exposures.values) == 1))
+    return World(relevance, propensity, exposures, exposures.positives)
 
 
 def _rated(interactions: Interactions) -> Interactions:
@@ -201,6 +201,7 @@ def _in_random_order(
         item_ids=rated.item_ids,
         times=times[order],
         values=clicks[order].astype(np.float32),
+        labels=clicks[order],
         propensities=propensity[users, items],
         exposures=np.ones(len(users), dtype=np.bool_),
     )

@@ -42,8 +42,7 @@ def load_world(folder: Path) -> tuple[World, dict[str, Any]]:
     users, items = read_ids(folder / USERS), read_ids(folder / ITEMS)
     truth = load_file(folder / TRUTH)
     exposures = _interactions(read_table(folder / SHOWN), users, items)
-    clicked = exposures.where(np.asarray(exposures.values) == 1)
-    return World(truth["relevance"], truth.get("propensity"), exposures, clicked), about
+    return World(truth["relevance"], truth.get("propensity"), exposures, exposures.positives), about
 
 
 def _table(rows: Interactions) -> pa.Table:
@@ -82,4 +81,5 @@ def _interactions(table: pa.Table, users: Vocabulary, items: Vocabulary) -> Inte
         values=column("click", np.float32),
         propensities=column("propensity", np.float32),
         exposures=column("exposure", np.bool_),
+        labels=column("click", np.bool_),
     )
