@@ -21,7 +21,7 @@ from towpath.data.split import Split
 from towpath.data.vocabulary import Vocabulary
 from towpath.evaluation.evaluate import evaluate
 from towpath.evaluation.ranking import rows_per_block, top_k
-from towpath.evaluation.scoring import judging, score_catalogue
+from towpath.evaluation.scoring import inference_mode, score_catalogue
 from towpath.methods.recipe import Recipe
 from towpath.rng import Rng
 
@@ -116,7 +116,7 @@ def ranking(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
     def recommend() -> None:
         step = rows_per_block(split.train.n_items)
-        with judging(scorer):
+        with inference_mode(scorer):
             for start in range(0, split.train.n_users, step):
                 users = np.arange(start, min(start + step, split.train.n_users))
                 top_k(score_catalogue(scorer, users, seen), 10)
@@ -137,7 +137,7 @@ def made(times: int) -> Split:
     who = np.sort((users * rng.random(events) ** 1.3).astype(np.int32))
     what = (items * rng.random(events) ** 2).astype(np.int32)
     train = Interactions(who, what, Vocabulary(pa.array(range(users))), Vocabulary(pa.array(range(items))))
-    few = train.where(np.arange(events) < 10)  # nothing is judged on these
+    few = train.where(np.arange(events) < 10)  # nothing is evaluated on these
     return Split(train, few, few, "benchmark")
 
 

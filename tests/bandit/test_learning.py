@@ -12,7 +12,7 @@ from towpath.data.interactions import Interactions
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import DataError
 from towpath.methods.recipe import Recipe
-from towpath.methods.registry import Task, method_named
+from towpath.methods.registry import TrainingTask, method_named
 from towpath.models.factorization import Factorization
 from towpath.models.scorer import context_of, sizes_of
 from towpath.rng import Rng
@@ -46,7 +46,8 @@ def learner_of(method: str, train: Interactions, **settings: object) -> Learner:
     resolved = recipe.resolve()
     scorer = Factorization(resolved.model, sizes_of(train))
     scorer.initialise(train, Rng(0))
-    return method_named(method).learner(Task(scorer, train, resolved.training, Rng(0)), resolved.method)
+    task = TrainingTask(scorer, train, resolved.training, Rng(0))
+    return method_named(method).learner(task, resolved.method)
 
 
 def value(learner: Learner, train: Interactions) -> float:
@@ -79,6 +80,17 @@ def test_a_resumed_run_gives_the_same_floats(method: str) -> None:
     resumed.epoch(2)
     for name, tensor in straight.state().items():
         assert torch.equal(tensor, resumed.state()[name]), name
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_step_size_falls(method: str) -> None:
+    train = logged(600)
+    constant, falling = (learner_of(method, train, final_lr_factor=rate) for rate in (1.0, 0.0))
+    for learner in (constant, falling):
+        for epoch in (1, 2, 3):
+            learner.epoch(epoch)
+    states = zip(constant.state().values(), falling.state().values(), strict=True)
+    assert not all(torch.equal(a, b) for a, b in states)
 
 
 def test_one_batch_is_an_exact_step_down_the_risk() -> None:

@@ -43,9 +43,9 @@ def test_a_user_who_has_seen_nearly_everything_gets_a_shorter_list():
 def test_spread_agrees_with_what_an_evaluation_says_of_the_lists():
     task = task_of(SPLIT, "test")
     spread = spread_of(lists_of(popularity(), task.users, task.seen, 10), SPLIT.train)
-    judged = evaluate(popularity(), SPLIT).overall
-    assert spread.coverage == pytest.approx(judged["coverage"])
-    assert spread.popularity == pytest.approx(judged["popularity"])
+    evaluated = evaluate(popularity(), SPLIT).overall
+    assert spread.coverage == pytest.approx(evaluated["coverage"])
+    assert spread.popularity == pytest.approx(evaluated["popularity"])
     assert spread.places == 10 * len(task.users)
 
 

@@ -185,7 +185,7 @@ def test_the_validator_agrees_with_evaluate() -> None:
         ({"k": 6}, "between 1 and the 5 candidates"),
         ({"k": 102, "protocol": "paper"}, "101 candidates of the paper protocol"),
         ({"protocol": "sample"}, "no protocol 'sample'; did you mean 'sampled'"),
-        ({"on": "tests"}, "no part to judge on 'tests'; did you mean 'test'"),
+        ({"on": "tests"}, "no part to evaluate on 'tests'; did you mean 'test'"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(options, sentence) -> None:

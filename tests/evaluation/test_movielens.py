@@ -18,7 +18,7 @@ from towpath.rng import Rng
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 pytestmark = pytest.mark.skipif(
-    not (DATA / "ml-1m.zip").exists(), reason="ml-1m.zip does not lie in ../shared/data beside the project"
+    not (DATA / "ml-1m.zip").exists(), reason="ml-1m.zip does not lie in ../shared/data next to the project"
 )
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from fixed_scorers import Constant, Fixed, events
 from towpath.data.vocabulary import UNKNOWN
 from towpath.evaluation.ranking import HIDDEN
-from towpath.evaluation.scoring import hide, judging, score_candidates, score_catalogue, taken_places
+from towpath.evaluation.scoring import hide, inference_mode, score_candidates, score_catalogue, seen_indices
 
-PAIRS = [(0, 1), (0, 3), (0, 1), (2, 0), (2, 4)]  # user 1 has taken nothing, user 0 one item twice
+PAIRS = [(0, 1), (0, 3), (0, 1), (2, 0), (2, 4)]  # user 1 has interacted with nothing, user 0 one item twice
 HISTORIES = events(PAIRS, users=3, items=5).histories
 TABLE = torch.arange(15.0).view(3, 5)
 
@@ -39,8 +39,8 @@ def test_each_user_may_have_candidates_of_their_own() -> None:
 
 def test_a_stranger_has_taken_nothing() -> None:
     users = np.array([UNKNOWN, 2, UNKNOWN])
-    assert taken_places(HISTORIES, users, 5).tolist() == [5, 9]
-    assert hide(torch.zeros(3, 5), taken_places(HISTORIES, users, 5)).isinf().sum(1).tolist() == [0, 2, 0]
+    assert seen_indices(HISTORIES, users, 5).tolist() == [5, 9]
+    assert hide(torch.zeros(3, 5), seen_indices(HISTORIES, users, 5)).isinf().sum(1).tolist() == [0, 2, 0]
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -48,7 +48,7 @@ def test_the_mode_comes_back_after_an_error_too(training: bool) -> None:
     scorer = Fixed(TABLE).train(training)
 
     def fail() -> None:
-        with judging(scorer):
+        with inference_mode(scorer):
             assert not scorer.training
             assert not torch.is_grad_enabled()
             raise KeyboardInterrupt

@@ -21,8 +21,8 @@ from towpath.data.interactions import Interactions
 from towpath.errors import DataError
 from towpath.models.scorer import Scorer, Settings, context_of
 from towpath.rng import Rng
-from towpath.training.checkpoint import nested, under
-from towpath.training.fit import Row
+from towpath.training.checkpoint import add_prefix, strip_prefix
+from towpath.training.fit import EpochMetrics
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
@@ -74,8 +74,8 @@ class NormPoemSettings(PoemSettings):
     normalised: ClassVar[bool] = True
 
 
-class DirectSettings(BanditSettings):
-    """Settings of `bandit-dm`; there is none that it uses."""
+class DirectSettings(Settings):
+    """`bandit-dm` has no settings beyond those of the fit loop."""
 
 
 class DoublyRobustPolicySettings(BanditSettings):
@@ -148,35 +148,35 @@ class _BanditLearner(ABC):
         scorer: Scorer,
         train: Interactions,
         training: TrainingSettings,
-        settings: BanditSettings,
+        max_weight: float,
         rng: Rng,
     ) -> None:
         self.scorer = scorer
-        self._training, self._most, self._rng = training, settings.max_weight, rng
+        self._training, self._most, self._rng = training, max_weight, rng
         size = 0 if train.impressions is None else len(train.impressions)
         self._rows = BanditRows(train, scorer, training.batch_size_for(size))
         self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
         self._remarks = scorer.remarks
 
     @abstractmethod
-    def epoch(self, number: int) -> Row:
+    def epoch(self, number: int) -> EpochMetrics:
         """One pass over the log."""
 
     def state(self) -> dict[str, Tensor]:
         """The parameters and the optimiser's moments."""
-        own = nested("scorer", self.scorer.state_dict()) | nested("optimiser", self._optimiser.state())
-        return own | self.beside()
+        own = add_prefix("scorer", self.scorer.state_dict())
+        return own | add_prefix("optimiser", self._optimiser.state()) | self.auxiliary_state()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state."""
-        self.scorer.load_state_dict(under("scorer", state))
-        self._optimiser.load_state(under("optimiser", state))
+        self.scorer.load_state_dict(strip_prefix("scorer", state))
+        self._optimiser.load_state(strip_prefix("optimiser", state))
 
-    def beside(self) -> dict[str, Tensor]:
+    def auxiliary_state(self) -> dict[str, Tensor]:
         """Nothing: there is one player."""
         return {}
 
-    def _remark(self, row: Row, *, normalised: bool) -> Row:
+    def _remark(self, row: EpochMetrics, *, normalised: bool) -> EpochMetrics:
         """The same row; what is wrong with it is remarked where whoever asked for the fit will see it."""
         warning = overlap_warning(row, normalised=normalised)
         self.scorer.remarks = self._remarks if warning is None else (*self._remarks, warning)
@@ -213,13 +213,13 @@ class CounterfactualLearner(_BanditLearner):
         settings: PolicySettings,
         rng: Rng,
     ) -> None:
-        super().__init__(scorer, train, training, settings, rng)
+        super().__init__(scorer, train, training, settings.max_weight, rng)
         self._form = settings.form
         self._losses = settings.baseline - self._rows.rewards
 
-    def epoch(self, number: int) -> Row:
+    def epoch(self, number: int) -> EpochMetrics:
         """One pass over the log; the row tells how the weights lay before it."""
-        self._optimiser.walk_at(self._training.pace(number))
+        self._optimiser.set_lr_scale(self._training.lr_scale(number))
         weights = self._all_weights()
         expansion = expand_risk(weights, self._losses, self._form)
         for rows in self._rows.epoch(number, self._rng):
@@ -232,9 +232,19 @@ class CounterfactualLearner(_BanditLearner):
 class DirectLearner(_BanditLearner):
     """`bandit-dm`: the scorer is a reward model, fitted to all rows; its best item is shown."""
 
-    def epoch(self, number: int) -> Row:
+    def __init__(
+        self,
+        scorer: Scorer,
+        train: Interactions,
+        training: TrainingSettings,
+        settings: DirectSettings,
+        rng: Rng,
+    ) -> None:
+        super().__init__(scorer, train, training, float("inf"), rng)
+
+    def epoch(self, number: int) -> EpochMetrics:
         """One pass over the log."""
-        self._optimiser.walk_at(self._training.pace(number))
+        self._optimiser.set_lr_scale(self._training.lr_scale(number))
         self.scorer.train()
         return {
             "loss": fit_rewards(
@@ -254,13 +264,13 @@ class DoublyRobustPolicyLearner(_BanditLearner):
         settings: DoublyRobustPolicySettings,
         rng: Rng,
     ) -> None:
-        super().__init__(scorer, train, training, settings, rng)
+        super().__init__(scorer, train, training, settings.max_weight, rng)
         self._reward_model = copy.deepcopy(scorer)
         self._reward_epochs = settings.reward_epochs
 
-    def epoch(self, number: int) -> Row:
+    def epoch(self, number: int) -> EpochMetrics:
         """One pass over the log for the policy; before the first, several for the reward model."""
-        self._optimiser.walk_at(self._training.pace(number))
+        self._optimiser.set_lr_scale(self._training.lr_scale(number))
         if number == 1:
             self._fit_reward_model()
         self.scorer.train()
@@ -292,12 +302,12 @@ class DoublyRobustPolicyLearner(_BanditLearner):
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state, also of the reward model."""
         super().load_state(state)
-        self._reward_model.load_state_dict(under("reward", state))
+        self._reward_model.load_state_dict(strip_prefix("reward", state))
         self._reward_model.eval()
 
-    def beside(self) -> dict[str, Tensor]:
+    def auxiliary_state(self) -> dict[str, Tensor]:
         """The reward model."""
-        return nested("reward", self._reward_model.state_dict())
+        return add_prefix("reward", self._reward_model.state_dict())
 
 
 def fit_rewards(
@@ -313,14 +323,14 @@ def fit_rewards(
     return float(total) / rows.batches
 
 
-def overlap_row(weights: Tensor) -> Row:
+def overlap_row(weights: Tensor) -> EpochMetrics:
     """What an epoch's row tells of the weights (n,) of the policy on its own log."""
     squares = float(weights.square().sum())
     ess = float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
     return {"weight_mean": float(weights.mean()), "ess_share": ess / len(weights)}
 
 
-def overlap_warning(row: Row, *, normalised: bool) -> str | None:
+def overlap_warning(row: EpochMetrics, *, normalised: bool) -> str | None:
     """A sentence if the learned policy has left the log, where its risk says little or, by SNIPS, nothing."""
     if row["ess_share"] >= RED and row["weight_mean"] >= 0.5:
         return None

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from towpath.data.engine import engine, name
+from towpath.data.engine import engine, quote_identifier
 from towpath.data.scan import Source, file_errors, open_table, place_of
 from towpath.data.sources import find_files
 from towpath.data.vocabulary import UNKNOWN, Vocabulary
@@ -263,7 +263,7 @@ def _column(part: str, told: str | None, source: Source) -> str:
 
 def _text(source: Source, column: str) -> str:
     """SQL for a column as text, NULL where nothing is given."""
-    quoted = name(column)
+    quoted = quote_identifier(column)
     plain = f"({quoted} ->> '$')" if source.layout.kind == "json" else f"CAST({quoted} AS VARCHAR)"
     return f"NULLIF(TRIM({plain}), '')"
 

@@ -10,7 +10,7 @@ from towpath.cli.prepare import use_threads
 
 if TYPE_CHECKING:
     from towpath.data.split import Part
-    from towpath.evaluation.protocols import Protocol
+    from towpath.evaluation.protocols import EvalProtocol
 
 
 def evaluate(
@@ -30,7 +30,7 @@ def evaluate(
         result = evaluate_scorer(
             opened.artifact.scorer,
             opened.split,
-            protocol=cast("Protocol", protocol),  # an unknown name is refused there, with a suggestion
+            protocol=cast("EvalProtocol", protocol),  # an unknown name is refused there, with a suggestion
             on=cast("Part", on),
             k=k,
         )

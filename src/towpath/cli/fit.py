@@ -15,10 +15,10 @@ from towpath.errors import ConfigError
 if TYPE_CHECKING:
     from towpath.methods.recipe import Recipe
     from towpath.serving.run import Plan, Run
-    from towpath.training.fit import Fit, Row
+    from towpath.training.fit import EpochMetrics, Fit
 
 
-# Which methods have players that are models beside f.
+# Which methods have players that are models next to f.
 _PLAYERS = {"transport": "wg", "adversarial": "g"}
 
 
@@ -40,7 +40,8 @@ class FitOptions:
         str,
         typer.Option(
             help="How it is trained: plain, transport, ipw, expomf, adversarial, doubly-robust or "
-            "causal-embedding."
+            "causal-embedding; from a log with propensities bandit-ips, bandit-snips, poem, norm-poem, "
+            "bandit-dm or bandit-dr."
         ),
     ] = "plain"
     w: Annotated[
@@ -126,7 +127,7 @@ def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":
     with output.working(f"Fitting {plan.recipe.model} by {plan.recipe.method}"):
         lines = EpochLines()
 
-        def watch(row: "Row") -> None:
+        def watch(row: "EpochMetrics") -> None:
             for line in lines(row):
                 output.say(line)
 

@@ -9,11 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from towpath import WAYS
+from towpath import SPLIT_STRATEGIES
 from towpath.errors import ConfigError, unknown_name
 
 Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="A named set (towpath data list), a file, a glob or a folder.")
+    str,
+    typer.Argument(
+        metavar="DATA", help="A built-in dataset (towpath data list), a file, a glob or a folder."
+    ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder that towpath fit --out wrote.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Fits at the same time, each on one thread.")]
@@ -28,7 +31,7 @@ class DataOptions:
     """Where the data lie, which columns to use, and how they are cleaned."""
 
     data_dir: Annotated[
-        Path | None, typer.Option(envvar="TOWPATH_DATA", help="Where local copies of named sets lie.")
+        Path | None, typer.Option(envvar="TOWPATH_DATA", help="Where local copies of built-in datasets lie.")
     ] = None
     user_col: Annotated[str | None, typer.Option(help="Column of user ids.", rich_help_panel=_COLUMNS)] = None
     item_col: Annotated[str | None, typer.Option(help="Column of item ids.", rich_help_panel=_COLUMNS)] = None
@@ -93,8 +96,8 @@ class Preparation(DataOptions):
 
     def __post_init__(self) -> None:
         """Say a wrong name now, not after the data have been read."""
-        if self.split not in WAYS:
-            raise unknown_name("split", self.split, WAYS)
+        if self.split not in SPLIT_STRATEGIES:
+            raise unknown_name("split", self.split, SPLIT_STRATEGIES)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from towpath.cli.output import Output
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
-    from towpath import Way
+    from towpath import SplitStrategy
     from towpath.data.cleaning import Step
     from towpath.data.interactions import Interactions
     from towpath.data.sources import Reading
@@ -71,7 +71,7 @@ def split_data(interactions: "Interactions", options: Preparation) -> "Split":
 
     return split(
         interactions,
-        cast("Way", options.split),  # checked when the options were made
+        cast("SplitStrategy", options.split),  # checked when the options were made
         validation_share=options.validation_share,
         test_share=options.test_share,
         seed=options.split_seed,

@@ -1,4 +1,4 @@
-"""Which column of a file plays which part, as told or as guessed from the usual names."""
+"""Which column of a file plays which part, as given or as guessed from the usual names."""
 
 import re
 from collections.abc import Sequence
@@ -41,20 +41,20 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Mapping:
+class ColumnMapping:
     """Where each part was found (index of the column) and what to tell the user about it."""
 
     places: dict[str, int]
     notes: tuple[str, ...]
 
 
-def map_columns(columns: Columns, names: Sequence[str], source: str) -> Mapping:
-    """The place of each part among `names`: as told, else by the usual names."""
-    told = told_columns(columns, names, source)
+def map_columns(columns: Columns, names: Sequence[str], source: str) -> ColumnMapping:
+    """The place of each part among `names`: as given, else by the usual names."""
+    given = given_columns(columns, names, source)
     notes = []
-    places = dict(told)
+    places = dict(given)
     for part in USUAL_NAMES:
-        if part in told:
+        if part in given:
             continue
         candidates = [place for place in usual_places(part, names) if place not in places.values()]
         if candidates:
@@ -63,35 +63,37 @@ def map_columns(columns: Columns, names: Sequence[str], source: str) -> Mapping:
             also = f"; also possible: {others}" if others else ""
             notes.append(f"{part} column: {names[candidates[0]]!r} (guessed{also})")
     _check_required(places, names, source)
-    return Mapping(places, tuple(notes))
+    return ColumnMapping(places, tuple(notes))
 
 
-def map_positions(columns: Columns, first_line: Sequence[str], source: str) -> Mapping:
-    """The place of each part in a file without a header: as told, else user, item, rating, timestamp."""
-    told = told_columns(columns, [str(place + 1) for place in range(len(first_line))], source)
+def map_positions(columns: Columns, first_line: Sequence[str], source: str) -> ColumnMapping:
+    """The place of each part in a file without a header: as given, else user, item, rating, timestamp."""
+    given = given_columns(columns, [str(place + 1) for place in range(len(first_line))], source)
     usual = list(BY_POSITION)
     if len(first_line) == 3 and _number(first_line[2]) >= LEAST_TIMESTAMP:
         usual = ["user", "item", "time"]
     guesses = {
         part: place
         for place, part in enumerate(usual[: len(first_line)])
-        if part not in told and place not in told.values()
+        if part not in given and place not in given.values()
     }
-    _check_required({**guesses, **told}, [str(place + 1) for place in range(len(first_line))], source)
+    _check_required({**guesses, **given}, [str(place + 1) for place in range(len(first_line))], source)
     order = ", ".join(f"{part} {place + 1}" for part, place in sorted(guesses.items(), key=lambda g: g[1]))
     note = "no header line" + (f"; columns by position: {order} (guessed)" if guesses else "")
-    return Mapping({**guesses, **told}, (note,))
+    return ColumnMapping({**guesses, **given}, (note,))
 
 
-def told_columns(columns: Columns, names: Sequence[str], source: str) -> dict[str, int]:
+def given_columns(columns: Columns, names: Sequence[str], source: str) -> dict[str, int]:
     """The places of those parts whose column was given, by name or by position."""
-    told = {field.name: getattr(columns, field.name) for field in fields(columns)}
-    places = {part: _find(part, column, names, source) for part, column in told.items() if column is not None}
+    given = {field.name: getattr(columns, field.name) for field in fields(columns)}
+    places = {
+        part: _find(part, column, names, source) for part, column in given.items() if column is not None
+    }
     for part, place in places.items():
         twin = next((other for other, p in places.items() if p == place and other != part), None)
         if twin:
             raise DataError(
-                f"Each part needs a column of its own, but {part} and {twin} were both given {told[part]!r}; "
+                f"Each role needs its own column, but {part} and {twin} were both given {given[part]!r}; "
                 "name another column for one of them."
             )
     return places

@@ -12,14 +12,14 @@ import duckdb
 
 from towpath.data.columns import (
     REQUIRED,
+    ColumnMapping,
     Columns,
-    Mapping,
     has_usual_name,
     looks_like_header,
     map_columns,
     map_positions,
 )
-from towpath.data.engine import name, text
+from towpath.data.engine import quote_identifier, quote_literal
 from towpath.data.layout import Layout, bad_json_line, layout_of
 from towpath.errors import DataError
 
@@ -150,7 +150,7 @@ def _refuse_double_names(names: Sequence[str], file: Path) -> None:
         )
 
 
-def _map(columns: Columns, names: tuple[str, ...], header: bool, label: str) -> Mapping:
+def _map(columns: Columns, names: tuple[str, ...], header: bool, label: str) -> ColumnMapping:
     return map_columns(columns, names, label) if header else map_positions(columns, names, label)
 
 
@@ -169,7 +169,9 @@ def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> Source:
             else ""
         )
         rows = f"{before}file_row_number AS file_row"
-        columns = ", ".join(f"{name(source.column(part))} AS {name(part)}" for part in source.places)
+        columns = ", ".join(
+            f"{quote_identifier(source.column(part))} AS {quote_identifier(part)}" for part in source.places
+        )
         connection.execute(f"CREATE VIEW source AS SELECT {columns}, {rows} FROM {_scan(source)}")
         return source
     try:
@@ -184,7 +186,7 @@ def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> Source:
 
 def _create_from_text(connection: duckdb.DuckDBPyConnection, source: Source, options: str = "") -> None:
     """Text is parsed once into a table; the rows of a table are numbered in the order of the file."""
-    columns = ", ".join(f"c{place} AS {name(part)}" for part, place in source.places.items())
+    columns = ", ".join(f"c{place} AS {quote_identifier(part)}" for part, place in source.places.items())
     connection.execute(f"CREATE TABLE parsed AS SELECT {columns} FROM {_scan(source, options)}")
     connection.execute("CREATE VIEW source AS SELECT *, rowid AS file_row FROM parsed")
 
@@ -198,24 +200,28 @@ def _scan(source: Source, options: str = "") -> str:
         parts = source.places if source.whole else REQUIRED
         ids = {source.places[part] for part in parts}
         # Ids are taken as JSON, which still tells 7 from "7" and never makes a date of a text.
-        kinds = {text(key): "'JSON'" if p in ids else "'VARCHAR'" for p, key in enumerate(source.names)}
+        kinds = {
+            quote_literal(key): "'JSON'" if p in ids else "'VARCHAR'" for p, key in enumerate(source.names)
+        }
         columns = ", ".join(f"{key}: {kinds[key]}" for key in kinds if _is_mapped(source, key))
-        renamed = ", ".join(f"{name(source.names[place])} AS c{place}" for place in source.places.values())
+        renamed = ", ".join(
+            f"{quote_identifier(source.names[place])} AS c{place}" for place in source.places.values()
+        )
         read = f"read_json({files}, format = 'newline_delimited', records = true, columns = {{{columns}}})"
         return f"(SELECT {renamed} FROM {read})"
     columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(source.names)))
     return (
-        f"read_csv({files}, auto_detect = false, delim = {text(layout.delimiter)}, quote = '\"', "
+        f"read_csv({files}, auto_detect = false, delim = {quote_literal(layout.delimiter)}, quote = '\"', "
         f"escape = '\"', header = {str(source.header).lower()}, columns = {{{columns}}}{options})"
     )
 
 
 def _is_mapped(source: Source, key: str) -> bool:
-    return key in {text(source.names[place]) for place in source.places.values()}
+    return key in {quote_literal(source.names[place]) for place in source.places.values()}
 
 
 def _list(files: Sequence[Path]) -> str:
-    return "[" + ", ".join(text(str(file)) for file in files) + "]"
+    return "[" + ", ".join(quote_literal(str(file)) for file in files) + "]"
 
 
 def _sentence(message: str, source: Source) -> str:

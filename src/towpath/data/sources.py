@@ -1,4 +1,4 @@
-"""A named set, a file, a glob or a folder, read and cleaned into Interactions."""
+"""A built-in dataset, a file, a glob or a folder, read and cleaned into Interactions."""
 
 import glob
 import shutil
@@ -8,13 +8,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from towpath.data.catalogue import CATALOGUE, NamedSet, local_copy
+from towpath.data.builtin_datasets import BUILTIN_DATASETS, BuiltinDataset, local_copy
 from towpath.data.cleaning import Cleaning, Step
 from towpath.data.columns import Columns
 from towpath.data.encoding import encode
 from towpath.data.engine import engine
 from towpath.data.feature_files import FeatureReport, read_features
-from towpath.data.feature_kinds import FeatureFiles, FeatureForm, Told, refuse_unknown_columns, wish_of
+from towpath.data.feature_kinds import (
+    FeatureFiles,
+    FeatureForm,
+    GivenColumns,
+    parse_feature_spec,
+    refuse_unknown_columns,
+)
 from towpath.data.features import FeatureTable
 from towpath.data.fetch import refuse_changed
 from towpath.data.interactions import Interactions
@@ -44,11 +50,11 @@ def read(
     cleaning: Cleaning = Cleaning(),  # noqa: B008  # frozen
     features: FeatureFiles = FeatureFiles(),  # noqa: B008  # frozen
 ) -> Reading:
-    """The events of a named set (looked for in `data_dir`), path, glob or folder, cleaned and encoded.
+    """The events of a built-in dataset (looked for in `data_dir`), path, glob or folder, cleaned and encoded.
 
-    Features come from the files that are named, else from those that a named set has beside its events.
+    Features come from the files that are named, else from those that come with a built-in dataset.
     """
-    entry = CATALOGUE.get(str(data))
+    entry = BUILTIN_DATASETS.get(str(data))
     with tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as scratch:
         if entry is None:
             files, source = find_files(str(data)), str(data)
@@ -72,13 +78,13 @@ class _FeatureSource:
 
     side: Side
     files: list[Path]
-    form: FeatureForm | None  # of a named set
+    form: FeatureForm | None  # of a built-in dataset
 
 
 def _feature_sources(
-    told: FeatureFiles, entry: NamedSet | None, copy: Path | None, scratch: Path
+    told: FeatureFiles, entry: BuiltinDataset | None, copy: Path | None, scratch: Path
 ) -> Iterator[_FeatureSource]:
-    """The feature files that were named, or else those that a named set has with its events."""
+    """The feature files that were named, or else those that a built-in dataset has with its events."""
     sides: tuple[tuple[Side, str | Path | None, FeatureForm | None], ...] = (
         ("user", told.users, entry.user_features if entry else None),
         ("item", told.items, entry.item_features if entry else None),
@@ -89,8 +95,8 @@ def _feature_sources(
             places = [scratch / f"{side}-{place}" for place in range(len(files))]
             yield _FeatureSource(side, list(map(_plain_parquet, files, places)), None)
         elif form is not None and entry is not None and copy is not None:
-            beside = copy.with_name(Path(form.member).name)
-            file = _unpacked(entry, form.member, copy, scratch) if copy.suffix == ".zip" else beside
+            sibling = copy.with_name(Path(form.member).name)
+            file = _unpacked(entry, form.member, copy, scratch) if copy.suffix == ".zip" else sibling
             if file is not None and file.is_file():
                 yield _FeatureSource(side, [file], form)
 
@@ -99,16 +105,18 @@ def _with_features(
     interactions: Interactions, sources: list[_FeatureSource], told: FeatureFiles, events: Source
 ) -> tuple[Interactions, tuple[FeatureReport, ...]]:
     """The same events with the features of their users and items, and what became of the files."""
-    wishes = {column: wish_of(column, kind) for column, kind in told.kinds.items()}
+    specs = {column: parse_feature_spec(column, kind) for column, kind in told.kinds.items()}
     reports, columns, tables = [], list[str](), dict[Side, FeatureTable]()
     for source in sources:
-        mine = {c: wish_of(c, k) for c, k in (source.form.kinds if source.form else {}).items()} | wishes
+        mine = {
+            c: parse_feature_spec(c, k) for c, k in (source.form.kinds if source.form else {}).items()
+        } | specs
         ids = interactions.user_ids if source.side == "user" else interactions.item_ids
-        known = Told(mine, events.column(source.side), source.form)
+        known = GivenColumns(mine, events.column(source.side), source.form)
         tables[source.side], report = read_features(source.files, source.side, ids, known)
         reports.append(report)
         columns += [*report.kinds, *report.left_out]
-    refuse_unknown_columns(wishes, columns)
+    refuse_unknown_columns(specs, columns)
     return interactions.with_features(tables.get("user"), tables.get("item")), tuple(reports)
 
 
@@ -129,17 +137,17 @@ def find_files(data: str) -> list[Path]:
         return files
     if glob.has_magic(data) or path.suffix or len(path.parts) > 1:
         raise DataError(
-            f"There is no file {data}; check the path, or see `towpath data list` for named sets."
+            f"There is no file {data}; check the path, or see `towpath data list` for built-in datasets."
         )
-    raise unknown_name("dataset or file", data, CATALOGUE)
+    raise unknown_name("dataset or file", data, BUILTIN_DATASETS)
 
 
 def _merge(told: Columns, usual: Columns) -> Columns:
-    """The columns of a named set, but for those that the user told."""
+    """The columns of a built-in dataset, but for those that the user told."""
     return replace(usual, **{f.name: getattr(told, f.name) for f in fields(told) if getattr(told, f.name)})
 
 
-def _member(entry: NamedSet, copy: Path, scratch: Path) -> Path:
+def _member(entry: BuiltinDataset, copy: Path, scratch: Path) -> Path:
     """The file of events, unpacked into the scratch folder if it lies in an archive."""
     if entry.member is None or copy.suffix != ".zip":
         return copy
@@ -149,7 +157,7 @@ def _member(entry: NamedSet, copy: Path, scratch: Path) -> Path:
     return file
 
 
-def _unpacked(entry: NamedSet, member: str, copy: Path, scratch: Path) -> Path | None:
+def _unpacked(entry: BuiltinDataset, member: str, copy: Path, scratch: Path) -> Path | None:
     """A file out of the archive, in the scratch folder; None if it is not in there."""
     try:
         with zipfile.ZipFile(copy) as archive:

@@ -41,12 +41,12 @@ class Split:
     description: str  # how it was made, e.g. "leave-last-two-out"; part of the fingerprint
 
     def part(self, name: Part) -> Interactions:
-        """The part that is judged on."""
+        """The part that is evaluated on."""
         return self.validation if name == "validation" else self.test
 
     @cached_property
     def before_test(self) -> Interactions:
-        """Training and validation together: what is known when test is judged."""
+        """Training and validation together: what is known when test is evaluated."""
         return join(self.train, self.validation)
 
     @cached_property

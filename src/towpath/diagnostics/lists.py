@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from towpath.data.interactions import Histories, Interactions
 from towpath.evaluation.protocols import NOTHING
 from towpath.evaluation.ranking import HIDDEN, rows_per_block, top_k
-from towpath.evaluation.scoring import judging, score_catalogue
+from towpath.evaluation.scoring import inference_mode, score_catalogue
 from towpath.models.scorer import Scorer
 
 # An item with fewer training events than this has hardly been tried.
@@ -37,7 +37,7 @@ def lists_of(scorer: Scorer, users: NDArray[np.int64], seen: Histories, k: int) 
     found = np.full((len(users), k), NOTHING, dtype=np.int64)
     step = rows_per_block(scorer.sizes.items)
     depth = min(k, scorer.sizes.items)
-    with judging(scorer):
+    with inference_mode(scorer):
         for start in range(0, len(users), step):
             values, items = top_k(score_catalogue(scorer, users[start : start + step], seen), depth)
             found[start : start + step, :depth] = items.where(values > HIDDEN, NOTHING).cpu().numpy()

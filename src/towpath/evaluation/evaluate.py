@@ -23,15 +23,15 @@ from towpath.evaluation.protocols import (
     NOTHING,
     PROTOCOLS,
     Block,
+    EvalProtocol,
     Negatives,
-    Protocol,
     blocks_of,
     sample_negatives,
 )
 from towpath.evaluation.ranking import HIDDEN, rank_targets, top_k
 from towpath.evaluation.result import Evaluation
-from towpath.evaluation.scoring import judging, score_candidates
-from towpath.evaluation.task import Task, task_of
+from towpath.evaluation.scoring import inference_mode, score_candidates
+from towpath.evaluation.task import RankingTask, task_of
 from towpath.models.scorer import Scorer
 
 # True relevance of every pair: an array (users, items), or a function of user codes (n, 1) and items (n, k).
@@ -42,15 +42,15 @@ def evaluate(
     scorer: Scorer,
     split: Split,
     *,
-    protocol: Protocol = "full",
+    protocol: EvalProtocol = "full",
     on: Part = "test",
     k: int = 10,
     relevance: Relevance | None = None,
     negatives_seed: int = 0,
 ) -> Evaluation:
-    """Hit, NDCG, recall, MRR and relevance at k of every judged user; under `full` also what the lists cover.
+    """Hit, NDCG, recall, MRR and relevance at k for every evaluated user; `full` adds what the lists cover.
 
-    The definitions are in docs/metrics.md. A scorer sees training histories when validation is judged, and
+    The definitions are in docs/metrics.md. A scorer sees training histories when validation is evaluated, and
     training plus validation when test is. `relevance` is the true relevance where it is known: rel is then
     its sum over the list, otherwise the number of targets in the list. `negatives_seed` is no seed of the
     fit: keep it fixed, so that all scorers are ranked against the same negatives.
@@ -60,8 +60,8 @@ def evaluate(
     negatives = sample_negatives(protocol, task, negatives_seed)
     # Sampled candidates are no list that anyone would be shown, unless their true relevance is asked for.
     places = k if negatives is None or relevance is not None else 0
-    with judging(scorer):
-        values, lists = _judge(scorer, task, blocks_of(task, negatives), places)
+    with inference_mode(scorer):
+        values, lists = _rank_blocks(scorer, task, blocks_of(task, negatives), places)
     ranks = _ranks(values, task, negatives)
     per_user = {f.__name__.removesuffix("_at_k"): f(ranks, k) for f in _METRICS}
     if relevance is not None:
@@ -87,8 +87,8 @@ class Validator:
 
     def __call__(self, scorer: Scorer) -> dict[str, float]:
         """The means over users, as `evaluate(scorer, split, on="validation", k=k)` has them."""
-        with judging(scorer):
-            values, _ = _judge(scorer, self._task, self._blocks, 0)
+        with inference_mode(scorer):
+            values, _ = _rank_blocks(scorer, self._task, self._blocks, 0)
         ranks = _ranks(values, self._task, None)
         return {
             "hit": float(hit_at_k(ranks, self.k).mean()),
@@ -97,9 +97,11 @@ class Validator:
 
 
 def refuse_impossible(split: Split, protocol: str, on: str, k: int) -> None:
-    """Nothing, unless the split cannot be judged in this way; to be asked before a fit that takes long."""
+    """Nothing, unless the split cannot be evaluated in this way; to be asked before a fit that takes long."""
     _check(protocol, on, k, split.train.n_items)
-    sample_negatives(cast(Protocol, protocol), task_of(split, cast(Part, on)), seed=0)  # both just checked
+    sample_negatives(
+        cast(EvalProtocol, protocol), task_of(split, cast(Part, on)), seed=0
+    )  # both just checked
 
 
 def _check(protocol: str, on: str, k: int, n_items: int) -> None:
@@ -107,7 +109,7 @@ def _check(protocol: str, on: str, k: int, n_items: int) -> None:
     if protocol not in PROTOCOLS:
         raise unknown_name("protocol", protocol, PROTOCOLS)
     if on not in get_args(Part):
-        raise unknown_name("part to judge on", on, get_args(Part))
+        raise unknown_name("part to evaluate on", on, get_args(Part))
     candidates = n_items if protocol == "full" else NEGATIVES + 1
     if not 0 < k <= candidates:
         raise ConfigError(
@@ -116,8 +118,8 @@ def _check(protocol: str, on: str, k: int, n_items: int) -> None:
         )
 
 
-def _judge(
-    scorer: Scorer, task: Task, blocks: Iterable[Block], places: int
+def _rank_blocks(
+    scorer: Scorer, task: RankingTask, blocks: Iterable[Block], places: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The rank of every target (m,) and every user's list of the best `places` candidates (n, places)."""
     # Filled in place. Small results kept from every block would lie between the large tensors that are freed
@@ -135,7 +137,7 @@ def _judge(
     return ranks, lists
 
 
-def _namer(task: Task, block: Block) -> Callable[[int], str]:
+def _namer(task: RankingTask, block: Block) -> Callable[[int], str]:
     """What to call the user in a row of the block."""
     return lambda row: f"user {task.split.train.user_ids.ids(block.users[row : row + 1])[0]!r}"
 
@@ -147,7 +149,7 @@ def _best_items(scores: Tensor, block: Block, k: int) -> NDArray[np.int64]:
     return items.where(values > HIDDEN, NOTHING).cpu().numpy()
 
 
-def _ranks(values: NDArray[np.float64], task: Task, negatives: Negatives | None) -> Ranks:
+def _ranks(values: NDArray[np.float64], task: RankingTask, negatives: Negatives | None) -> Ranks:
     """The ranks of all targets; c further copies of a target at rank r take the ranks r + 1 to r + c."""
     targets = np.diff(task.starts)
     if negatives is None or not negatives.copies.any():
@@ -165,7 +167,7 @@ def _relevance_of(
     return relevance(users[:, None], items) if callable(relevance) else relevance[users[:, None], items]
 
 
-def _of_the_whole(task: Task, lists: NDArray[np.int64]) -> dict[str, float]:
+def _of_the_whole(task: RankingTask, lists: NDArray[np.int64]) -> dict[str, float]:
     """What all lists (n, k) together are like.
 
     coverage     share of the catalogue that is in anyone's list

@@ -20,12 +20,12 @@ from torch import Tensor
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ConfigError
 from towpath.evaluation.ranking import rows_per_block
-from towpath.evaluation.scoring import taken_places
-from towpath.evaluation.task import Task
+from towpath.evaluation.scoring import seen_indices
+from towpath.evaluation.task import RankingTask
 from towpath.rng import Rng
 
-Protocol = Literal["full", "sampled", "paper"]
-PROTOCOLS: tuple[str, ...] = get_args(Protocol)
+EvalProtocol = Literal["full", "sampled", "paper"]
+PROTOCOLS: tuple[str, ...] = get_args(EvalProtocol)
 NEGATIVES = 100
 
 NOTHING = -1  # in a list of candidates: no item here
@@ -35,7 +35,7 @@ _BYTES_PER_CANDIDATE = 2048
 
 @dataclass(frozen=True)
 class Negatives:
-    """What every judged user's targets are ranked against."""
+    """What every evaluated user's targets are ranked against."""
 
     items: NDArray[np.int64]  # (n, NEGATIVES) item codes, NOTHING for a phantom or a copy of a target
     copies: NDArray[np.int64]  # (m,) how often each target was drawn among its user's negatives
@@ -43,7 +43,7 @@ class Negatives:
 
 @dataclass(frozen=True)
 class Block:
-    """A run of judged users with their candidates: one call of the scorer."""
+    """A run of evaluated users with their candidates: one call of the scorer."""
 
     users: NDArray[np.int64]  # (b,) codes
     items: Tensor  # (1, n) the same for everyone, or (b, c); a place that is hidden holds any item
@@ -52,8 +52,8 @@ class Block:
     columns: Tensor  # (m,) its column
 
 
-def sample_negatives(protocol: Protocol, task: Task, seed: int) -> Negatives | None:
-    """The negatives of every judged user, or None if the protocol ranks everything.
+def sample_negatives(protocol: EvalProtocol, task: RankingTask, seed: int) -> Negatives | None:
+    """The negatives of every evaluated user, or None if the protocol ranks everything.
 
     They depend on this seed, the users and the data alone, so every scorer meets the same ones.
     """
@@ -90,8 +90,8 @@ def raw_items(item_ids: Vocabulary) -> NDArray[np.int64]:
     return codes
 
 
-def blocks_of(task: Task, negatives: Negatives | None) -> Iterator[Block]:
-    """The judged users in runs, in order, each small enough to be scored at once."""
+def blocks_of(task: RankingTask, negatives: Negatives | None) -> Iterator[Block]:
+    """The evaluated users in runs, in order, each small enough to be scored at once."""
     if negatives is None:
         step = rows_per_block(task.n_items)
     else:
@@ -113,10 +113,10 @@ def blocks_of(task: Task, negatives: Negatives | None) -> Iterator[Block]:
 
 
 def _catalogue_block(
-    task: Task, users: NDArray[np.int64], rows: NDArray[np.int64], targets: NDArray[np.int64]
+    task: RankingTask, users: NDArray[np.int64], rows: NDArray[np.int64], targets: NDArray[np.int64]
 ) -> Block:
     """A block that ranks the whole catalogue without the users' seen items."""
-    everything, hidden = torch.arange(task.n_items)[None, :], taken_places(task.seen, users, task.n_items)
+    everything, hidden = torch.arange(task.n_items)[None, :], seen_indices(task.seen, users, task.n_items)
     return Block(users, everything, hidden, torch.from_numpy(rows), torch.from_numpy(targets))
 
 
@@ -129,24 +129,24 @@ def _listed_block(
     return Block(users, candidates, *map(torch.from_numpy, (hidden, rows, columns)))
 
 
-def _sample_unseen(task: Task, rng: np.random.Generator) -> NDArray[np.int64]:
-    """NEGATIVES different items for each judged user that occur with them in no part: (n, NEGATIVES)."""
-    taken = _taken_items(task)
-    counts = np.bincount(taken // task.n_items, minlength=len(task.users))
+def _sample_unseen(task: RankingTask, rng: np.random.Generator) -> NDArray[np.int64]:
+    """NEGATIVES different items for each evaluated user that occur with them in no part: (n, NEGATIVES)."""
+    interacted = _interacted_items(task)
+    counts = np.bincount(interacted // task.n_items, minlength=len(task.users))
     unseen = task.n_items - counts
     _refuse_too_few(task, unseen)
     places = _distinct_below(unseen, rng)
-    # The p-th unseen item of a user is p plus the number of taken items with at most p unseen ones below.
+    # The p-th unseen item of a user is p plus the number of seen items with at most p unseen ones below.
     starts = np.cumsum(counts) - counts
     rows = np.repeat(np.arange(len(counts)), counts)
-    unseen_below = taken % task.n_items - (np.arange(len(taken)) - starts[rows])
+    unseen_below = interacted % task.n_items - (np.arange(len(interacted)) - starts[rows])
     keys, base = rows * (task.n_items + 1) + unseen_below, np.arange(len(counts))[:, None]
     skipped = np.searchsorted(keys, base * (task.n_items + 1) + places, side="right") - starts[:, None]
     return places + skipped
 
 
-def _taken_items(task: Task) -> NDArray[np.int64]:
-    """Every pair of a judged user and an item of theirs, as row * n_items + item, ascending and distinct."""
+def _interacted_items(task: RankingTask) -> NDArray[np.int64]:
+    """Every pair of an evaluated user and their items, as row * n_items + item, ascending, distinct."""
     parts = (task.split.train, task.split.validation, task.split.test)
     pairs = [part.histories.pairs_of(task.users) for part in parts]
     keys = np.sort(np.concatenate([rows * task.n_items + items for rows, items in pairs]))
@@ -169,7 +169,7 @@ def _distinct_below(bounds: NDArray[np.int64], rng: np.random.Generator) -> NDAr
     return np.ascontiguousarray(chosen.T)
 
 
-def _refuse_too_few(task: Task, unseen: NDArray[np.int64]) -> None:
+def _refuse_too_few(task: RankingTask, unseen: NDArray[np.int64]) -> None:
     """Raises if a user has fewer unseen items than negatives are wanted."""
     short = np.flatnonzero(unseen < NEGATIVES)
     if len(short):

@@ -13,10 +13,10 @@ class Evaluation:
     protocol: str
     on: str
     k: int
-    users: NDArray[np.int64]  # (n,) codes of the users that were judged
+    users: NDArray[np.int64]  # (n,) codes of the users that were evaluated
     per_user: dict[str, NDArray[np.float64]]  # metric -> (n,)
     overall: dict[str, float]  # metrics of the lists as a whole, e.g. catalogue coverage
-    users_left_out: int = 0  # have events in the judged part, but none in training or no unseen target
+    users_left_out: int = 0  # have events in the evaluated part, but none in training or no unseen target
 
     def metrics(self) -> dict[str, float]:
         """Mean over users of each metric, then the metrics of the whole, as fractions."""

@@ -15,7 +15,7 @@ from towpath.models.scorer import Scorer, context_of
 
 
 @contextmanager
-def judging(scorer: Scorer) -> Iterator[None]:
+def inference_mode(scorer: Scorer) -> Iterator[None]:
     """Evaluation mode without gradients; afterwards the scorer is in the mode it was in."""
     was_training = scorer.training
     scorer.eval()
@@ -43,13 +43,13 @@ def score_candidates(
 def score_catalogue(scorer: Scorer, users: NDArray[np.int64], histories: Histories) -> Tensor:
     """Scores (b, items) of the whole catalogue for each user, HIDDEN where the item is in their history."""
     items = torch.arange(scorer.sizes.items)[None, :]
-    return score_candidates(scorer, users, histories, items, taken_places(histories, users, items.shape[1]))
+    return score_candidates(scorer, users, histories, items, seen_indices(histories, users, items.shape[1]))
 
 
-def taken_places(histories: Histories, users: NDArray[np.int64], n_items: int) -> Tensor:
+def seen_indices(histories: Histories, users: NDArray[np.int64], n_items: int) -> Tensor:
     """Where each user's own items lie in a block of scores (b, n_items), as row * n_items + item: (m,).
 
-    A user who is UNKNOWN has taken nothing.
+    A user who is UNKNOWN has interacted with nothing.
     """
     known = np.flatnonzero(users != UNKNOWN)
     rows, items = histories.pairs_of(users[known])

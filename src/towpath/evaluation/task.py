@@ -1,4 +1,4 @@
-"""Who is judged, on which targets, and what was known before."""
+"""Who is evaluated, on which targets, and what was known before."""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,10 @@ from towpath.errors import DataError
 
 
 @dataclass(frozen=True)
-class Task:
+class RankingTask:
     """The users of one part of a split, their targets and what they had seen by then.
 
-    Judged are users with training events and at least one target. A target counts once however often it
+    EvaluatedRun are users with training events and at least one target. A target counts once however often it
     occurs, and not at all if the user had seen it before, since lists do not show seen items.
     """
 
@@ -23,7 +23,7 @@ class Task:
     users: NDArray[np.int64]  # (n,) codes, ascending
     rows: NDArray[np.int64]  # (m,) places in `users`, ascending
     targets: NDArray[np.int64]  # (m,) item codes
-    users_left_out: int  # have events in this part but are not judged
+    users_left_out: int  # have events in this part but are not evaluated
 
     @property
     def n_items(self) -> int:
@@ -32,15 +32,17 @@ class Task:
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """Where each judged user's targets begin in `rows` and `targets`: (n + 1,)."""
+        """Where each evaluated user's targets begin in `rows` and `targets`: (n + 1,)."""
         return np.searchsorted(self.rows, np.arange(len(self.users) + 1))
 
 
-def task_of(split: Split, on: Part) -> Task:
-    """What is to be judged on this part of the split."""
+def task_of(split: Split, on: Part) -> RankingTask:
+    """What is to be evaluated on this part of the split."""
     part = split.part(on)
     if not len(part):
-        raise DataError(f"The {on} part of the split has no events to judge on; split so that it has some.")
+        raise DataError(
+            f"The {on} part of the split has no events to evaluate on; split so that it has some."
+        )
     seen = split.train if on == "validation" else split.before_test
     wanted = np.unique(part.pair_keys())
     wanted = wanted[~_among(wanted, seen.pair_keys())]
@@ -52,7 +54,7 @@ def task_of(split: Split, on: Part) -> Task:
         )
     users, rows = np.unique(wanted // part.n_items, return_inverse=True)
     left_out = len(np.unique(part.users)) - len(users)
-    return Task(split, seen.histories, users, rows, wanted % part.n_items, left_out)
+    return RankingTask(split, seen.histories, users, rows, wanted % part.n_items, left_out)
 
 
 def _among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:

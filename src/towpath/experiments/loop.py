@@ -12,9 +12,9 @@ from towpath.data.interactions import Interactions
 from towpath.data.split import join, split_leave_last_two
 from towpath.evaluation.evaluate import evaluate
 from towpath.evaluation.ranking import rows_per_block
-from towpath.evaluation.scoring import judging, score_candidates
-from towpath.experiments.kept_rounds import KeptRounds, Round
+from towpath.evaluation.scoring import inference_mode, score_candidates
 from towpath.experiments.pool import Work, workers
+from towpath.experiments.round_store import Round, RoundStore
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.scorer import Scorer, Settings
@@ -29,7 +29,10 @@ class LoopSettings(Settings):
     rounds: int = Field(default=10, ge=1, description="How often a recommender is trained and deployed.")
     k: int = Field(default=10, ge=1, description="Length of the list that every user is shown in a round.")
     exploration: float = Field(
-        default=0.0, ge=0, le=1, description="Share of every list that is drawn blindly, with known chances."
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Share of every list that is drawn at random, with known chances.",
     )
     again: bool = Field(
         default=False, description="Whether a user may be shown again what they have clicked already."
@@ -38,7 +41,7 @@ class LoopSettings(Settings):
 
 @dataclass(frozen=True)
 class Arm:
-    """A recommender in the loop: a recipe that is trained anew every round, or, without one, blind choice."""
+    """A recommender in the loop: a recipe that is retrained every round, or, without one, random lists."""
 
     name: str
     recipe: Recipe | None
@@ -64,7 +67,7 @@ def run_loop(start: Start, arms: Sequence[Arm], work: Work[Round] | None = None)
     for arm in arms:
         if arm.recipe is not None:
             arm.recipe.resolve()  # what cannot be is said before the first fit, not after it
-    kept = None if work.folder is None else KeptRounds(work.folder, start.world, start.seed)
+    kept = None if work.folder is None else RoundStore(work.folder, start.world, start.seed)
     played: dict[str, list[Round]] = {arm.name: [] for arm in arms}
     # In this process rounds are heard of as they come; from another they come when its arm is done.
     with workers(_play if work.jobs == 1 else _play_out, (start, kept), work.jobs) as results:
@@ -75,7 +78,7 @@ def run_loop(start: Start, arms: Sequence[Arm], work: Work[Round] | None = None)
     return tuple(one for arm in arms for one in played[arm.name])
 
 
-Shared = tuple[Start, KeptRounds | None]
+Shared = tuple[Start, RoundStore | None]
 
 
 def _play_out(shared: Shared, arm: Arm) -> Iterable[Round]:
@@ -114,7 +117,7 @@ def _one_round(start: Start, arm: Arm, exposures: Interactions, number: int) -> 
     # Drawn for every pair, whoever is shown it, so that arms differ by what they show and not by luck.
     clicked = rng.numpy("clicks").random(world.relevance.shape, dtype=np.float32) < world.relevance
     new = _logged(exposures, shown, clicked[shown.users, shown.items], number)
-    return _judged(start, arm, number, new, hidden, promised), new
+    return _evaluated(start, arm, number, new, hidden, promised), new
 
 
 def first_clicks(exposures: Interactions) -> Interactions:
@@ -142,7 +145,7 @@ def _scores(scorer: Scorer, log: Interactions) -> NDArray[np.float32]:
     scores = np.empty((log.n_users, log.n_items), dtype=np.float32)
     step = rows_per_block(log.n_items)
     everything, nothing = torch.arange(log.n_items)[None, :], torch.empty(0, dtype=torch.int64)
-    with judging(scorer):
+    with inference_mode(scorer):
         for first in range(0, log.n_users, step):
             users = np.arange(first, min(first + step, log.n_users))
             block = score_candidates(scorer, users, log.histories, everything, nothing)
@@ -172,7 +175,7 @@ def _logged(before: Interactions, shown: Shown, clicked: NDArray[np.bool_], numb
     )
 
 
-def _judged(
+def _evaluated(
     start: Start, arm: Arm, number: int, new: Interactions, hidden: NDArray[np.bool_], promised: float
 ) -> Round:
     """The round held against the truth."""

@@ -11,7 +11,7 @@ from towpath.bandit.log import BanditLog
 from towpath.bandit.policies import MixedPolicy, Policy, SoftmaxPolicy, TopPolicy
 from towpath.data.vocabulary import UNKNOWN
 from towpath.errors import ConfigError, DataError
-from towpath.evaluation.scoring import judging, score_catalogue
+from towpath.evaluation.scoring import inference_mode, score_catalogue
 from towpath.serving.recommender import Recommender
 
 Codes = NDArray[np.int64]
@@ -91,13 +91,13 @@ class _Adapter:
         """Scores (b, actions); -inf for what was had already. Unknown users: log counts of the training."""
         artifact = self._recommender.artifact
         codes = artifact.user_ids.codes([self._users[c] for c in contexts])
-        known = (codes != UNKNOWN) & artifact.past.trained[codes]
+        known = (codes != UNKNOWN) & artifact.history.trained[codes]
         with np.errstate(divide="ignore"):
-            popularity = np.log(artifact.past.item_counts.astype(np.float64))
+            popularity = np.log(artifact.history.item_counts.astype(np.float64))
         found = np.tile(popularity, (len(contexts), 1))
         if known.any():
-            with judging(artifact.scorer):
-                scored = score_catalogue(artifact.scorer, codes[known], artifact.past.histories)
+            with inference_mode(artifact.scorer):
+                scored = score_catalogue(artifact.scorer, codes[known], artifact.history.histories)
             found[known] = scored.to(torch.float64).cpu().numpy()
         everything = np.full((len(contexts), self._actions), -np.inf)
         everything[:, self.catalogue] = found

@@ -12,7 +12,7 @@ from torch import Tensor
 from towpath.data.vocabulary import UNKNOWN, Id
 from towpath.errors import ConfigError, DataError
 from towpath.evaluation.ranking import HIDDEN, rows_per_block, top_k
-from towpath.evaluation.scoring import hide, judging, score_catalogue, taken_places
+from towpath.evaluation.scoring import hide, inference_mode, score_catalogue, seen_indices
 from towpath.serving.artifact import Artifact, load_artifact
 from towpath.serving.run import Run
 
@@ -73,7 +73,7 @@ class Recommender:
                 f"There is no item {item!r} among the {len(self.artifact.item_ids):,} items of the data "
                 f"(first: {self.artifact.item_ids.ids(np.array([0]))[0]!r}); give one of its ids."
             )
-        with judging(self.artifact.scorer):
+        with inference_mode(self.artifact.scorer):
             scores = self.artifact.scorer.item_similarity(torch.tensor([code])).clone()
         scores[0, code] = HIDDEN
         [(items, values)] = self._lists(scores, k)
@@ -81,12 +81,12 @@ class Recommender:
 
     def _answers(self, users: Sequence[Id], codes: NDArray[np.int64], k: int) -> list[Recommendation]:
         """One answer per user of a block."""
-        known = (codes != UNKNOWN) & self.artifact.past.trained[codes]
+        known = (codes != UNKNOWN) & self.artifact.history.trained[codes]
         scores = self._fallback(codes)
         if known.any():
-            with judging(self.artifact.scorer):
+            with inference_mode(self.artifact.scorer):
                 scores[torch.from_numpy(known)] = score_catalogue(
-                    self.artifact.scorer, codes[known], self.artifact.past.histories
+                    self.artifact.scorer, codes[known], self.artifact.history.histories
                 )
         lists = self._lists(scores, k)
         return [
@@ -96,9 +96,9 @@ class Recommender:
 
     def _fallback(self, codes: NDArray[np.int64]) -> Tensor:
         """Each item's count of training events, for every user, but for what they have had: (b, items)."""
-        past = self.artifact.past
+        past = self.artifact.history
         counts = torch.from_numpy(past.item_counts).to(torch.float32).repeat(len(codes), 1)
-        return hide(counts, taken_places(past.histories, codes, len(past.item_counts)))
+        return hide(counts, seen_indices(past.histories, codes, len(past.item_counts)))
 
     def _lists(self, scores: Tensor, k: int) -> list[tuple[tuple[Id, ...], tuple[float, ...]]]:
         """Ids and scores of the k best of each row; what is hidden is never listed."""

@@ -1,4 +1,4 @@
-"""What a model would show now: a snapshot of every user's ranking of the items they have not taken."""
+"""What a model would show now: a snapshot of every user's ranking of items without an interaction."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from towpath.data.interactions import Interactions
 from towpath.evaluation.ranking import HIDDEN, rows_per_block
-from towpath.evaluation.scoring import judging, score_catalogue
+from towpath.evaluation.scoring import inference_mode, score_catalogue
 from towpath.kernels.ordering import best_of_rows, usable
 from towpath.models.scorer import Scorer
 
@@ -18,7 +18,7 @@ from towpath.models.scorer import Scorer
 class RankingSnapshot:
     """The head of each user's ranking, over the whole catalogue, at the moment it was taken.
 
-    head: (users, depth) the best untaken items, best first.
+    head: (users, depth) the best items without an interaction, best first.
     counts: (users,) how many entries of `head` are real; the rest of a row is meaningless.
     thresholds: (users,) score of the last item that is shown. A pair is shown if its score is no lower.
     """
@@ -64,7 +64,7 @@ def take_snapshot(scorer: Scorer, train: Interactions, *, shown: int, depth: int
         torch.empty(train.n_users, dtype=torch.long),
         torch.empty(train.n_users),
     )
-    with judging(scorer):
+    with inference_mode(scorer):
         step = rows_per_block(train.n_items)
         for start in range(0, train.n_users, step):
             _fill(found, scorer, train, np.arange(start, min(start + step, train.n_users)), shown)
@@ -79,7 +79,7 @@ def _fill(
     scores, depth = score_catalogue(scorer, users, train.histories).cpu(), found.head.shape[1]
     values, columns = best_of_rows(scores, depth) if usable(scores) else scores.topk(depth, dim=1)
     counts = (values > HIDDEN).sum(1)
-    # A user with fewer than `shown` untaken items is shown all of them.
+    # A user with fewer than `shown` items without an interaction is shown all of them.
     last = (counts.clamp(max=shown) - 1).clamp(min=0)
     found.head[block] = columns.to(torch.int32)
     found.counts[block] = counts

@@ -169,7 +169,7 @@ Rows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
 def _by_chance(
     relevance: NDArray[np.float32], propensity: NDArray[np.float32], density: float, rng: Rng
 ) -> Rows:
-    """Shown by chance, clicked by chance; what was shown in vain is logged too."""
+    """Shown by chance, clicked by chance; what was shown but not clicked is logged too."""
     draw = rng.numpy("world", "exposure")
     users, items = np.nonzero(draw.random(propensity.shape, dtype=np.float32) < propensity)
     clicks = rng.numpy("world", "clicks").random(len(users), dtype=np.float32) < relevance[users, items]

@@ -1,4 +1,4 @@
-"""A world as a folder: a data set that every verb reads, and the truth beside it."""
+"""A world as a folder: a data set that every verb reads, and the truth next to it."""
 
 from collections.abc import Mapping
 from pathlib import Path
