@@ -40,7 +40,7 @@ def test_one_row_that_carries_the_weight_is_named() -> None:
     found = judge_overlap(rows_of(weights, rewards=np.r_[np.ones(10), np.zeros(990)]))
     assert found.level == "red"
     assert found.warnings[0].startswith(
-        "One row of 1,000 (row 17) carries 80% of the weight; without it SNIPS"
+        "One row of 1,000 (row 18) carries 80% of the weight; without it SNIPS"
     )
     assert "0.0100, not 0.0020" in found.warnings[0]
 

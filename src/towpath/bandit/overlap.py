@@ -99,7 +99,7 @@ def _warnings(overlap: Overlap, rows: WeightedRows) -> Sequence[str]:
     if overlap.influential_share > INFLUENTIAL:
         snips = float(rows.weights @ rows.rewards / rows.weights.sum())
         found.append(
-            f"One row of {overlap.rows:,} (row {overlap.influential_row:,}) carries "
+            f"One row of {overlap.rows:,} (row {overlap.influential_row + 1:,}) carries "
             f"{overlap.influential_share:.0%} of the weight; without it SNIPS is "
             f"{overlap.snips_without_it:.4f}, not {snips:.4f}. Do not decide on this log."
         )
@@ -117,8 +117,8 @@ def _warnings(overlap: Overlap, rows: WeightedRows) -> Sequence[str]:
         )
     elif overlap.unsupported_mass > max(0.01, 2 * overlap.unsupported_mass_se):
         found.append(
-            f"The weights have mean {1 - overlap.unsupported_mass:.3f} instead of 1: about "
-            f"{overlap.unsupported_mass:.1%} of what the target would show is not in the log."
+            f"The weights have mean {1 - overlap.unsupported_mass:.3f} instead of 1 although the log has all "
+            "that the target would show: by chance, or because the propensities are not those of this log."
         )
     if overlap.mass_with_evidence < 0.9:
         found.append(
