@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from towpath.data.interactions import Interactions
     from towpath.data.sources import Reading
     from towpath.data.split import Part, Split
+    from towpath.diagnostics.diagnose import Diagnosis
     from towpath.evaluation.comparison import Comparison
     from towpath.evaluation.protocols import EvalProtocol
     from towpath.evaluation.result import Evaluation
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Cleaning", "Columns", "Comparison", "Evaluation", "FeatureFiles", "Fit", "Interactions", "Reading",
-    "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "evaluate", "fit", "load", "read",
-    "save", "split", "tune",
+    "Cleaning", "Columns", "Comparison", "Diagnosis", "Evaluation", "FeatureFiles", "Fit", "Interactions",
+    "Reading", "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "diagnose", "evaluate",
+    "fit", "load", "read", "save", "split", "tune",
 ]  # fmt: skip
 
 SplitStrategy = Literal["leave-last-two", "time", "random"]
@@ -46,6 +47,7 @@ _HOMES = {
     "Cleaning": "towpath.data.cleaning",
     "Columns": "towpath.data.columns",
     "Comparison": "towpath.evaluation.comparison",
+    "Diagnosis": "towpath.diagnostics.diagnose",
     "Evaluation": "towpath.evaluation.result",
     "FeatureFiles": "towpath.data.feature_kinds",
     "Fit": "towpath.training.fit",
@@ -171,6 +173,14 @@ def tune(
 
     kept = None if folder is None else Path(folder)
     return tune(split, Tuning(recipe, grid or {}, seeds), work=Work(folder=kept))
+
+
+def diagnose(model: "Fit | Scorer", split: "Split", *, k: int = 10) -> "Diagnosis":
+    """How much of what the model would show the held-out part of the log has seen, and what follows."""
+    from towpath.diagnostics.diagnose import diagnose
+    from towpath.training.fit import Fit
+
+    return diagnose(model.scorer if isinstance(model, Fit) else model, split, k=k)
 
 
 def save(model: "Fit", split: "Split", folder: str | Path) -> None:

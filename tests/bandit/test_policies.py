@@ -26,6 +26,8 @@ def test_chances_by_hand() -> None:
     assert top.probabilities(contexts, positions).tolist() == [[1, 0, 0], [0, 1, 0]]
     either = TopPolicy(lambda c: LISTS[c], actions=3, places=2, one_position=True)
     assert either.probabilities(contexts, ZERO).tolist() == [[0.5, 0, 0.5], [0, 0.5, 0.5]]
+    short = TopPolicy(lambda c: np.array([[2, -1]] * len(c)), actions=3, places=2, one_position=False)
+    assert short.probabilities(contexts, positions).tolist() == [[0, 0, 0], [0, 0, 1]]
     mixed = MixedPolicy(top, 0.3).probabilities(contexts, positions)
     assert mixed == pytest.approx(np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]))
     scores = np.log(np.array([[1.0, 3.0], [1.0, 1.0]]))

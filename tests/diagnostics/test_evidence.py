@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from towpath.diagnostics.evidence import Evidence, Shown, find_evidence, user_cells
+from towpath.diagnostics.evidence import Evidence, Shown, find_evidence
 from towpath.rng import Rng
 
 
@@ -55,26 +55,19 @@ def test_clicks_alone_vouch_for_clicked_pairs_only() -> None:
     assert (low.mean, high.mean) == pytest.approx((1 / 3, 1))
 
 
+def test_what_was_shown_before_the_period_makes_an_item_known() -> None:
+    earlier = np.array([0, 0, 0, 1, 30, 0])
+    shown = Shown(SHOWN.users, SHOWN.items, SHOWN.clicked, 6, earlier=earlier)
+    found = find_evidence(np.array([[3, 4, 5]]), np.array([0]), shown, CELLS)
+    assert found.levels.tolist() == [[3, 3, 4]]
+    assert np.isnan(found.rates).all()
+
+
 def test_nothing_shown_means_no_evidence() -> None:
     none = Shown(*(np.zeros(0, dtype=np.int64),) * 2, np.zeros(0, dtype=np.bool_), 6)
     found = find_evidence(np.array([[0, 1]]), np.array([0]), none, CELLS)
     assert found.shares()["never_shown"] == 1
     assert [estimate.mean for estimate in found.expected_clicks()] == [0, 1]
-
-
-def test_cells_find_the_kinds_of_users() -> None:
-    rng = Rng(0).numpy("users")
-    kind = np.arange(200) % 2
-    users = np.repeat(np.arange(200), 10)
-    items = rng.integers(10, size=2000) + 10 * kind[users]
-    cells = user_cells(users, items, (200, 20), Rng(1).numpy("cells"))
-    assert len(np.unique(cells)) > 1
-    for cell in np.unique(cells):
-        assert len(np.unique(kind[cells == cell])) == 1
-
-
-def test_few_users_are_one_cell() -> None:
-    assert user_cells(np.array([0, 1]), np.array([0, 0]), (2, 2), Rng(0).numpy("c")).tolist() == [0, 0]
 
 
 def _world(seed: int) -> tuple[Shown, np.ndarray, np.ndarray, np.ndarray]:

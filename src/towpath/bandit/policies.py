@@ -59,8 +59,8 @@ def uniform_policy(positions: int, actions: int) -> TablePolicy:
 class TopPolicy:
     """The list of a recommender: what stands in place j is shown at position j, and nothing else.
 
-    lists: contexts (b,) to action codes (b, places), best first. A log that knows one position only is shown
-    one of `places` at random.
+    lists: contexts (b,) to action codes (b, places), best first, -1 where a list has ended. A log that knows
+    one position only is shown one of `places` at random.
     """
 
     lists: Callable[[Codes], Codes]
@@ -71,14 +71,15 @@ class TopPolicy:
 
     def probabilities(self, contexts: Codes, positions: Codes) -> Values:
         """One where the list has the action, zero elsewhere."""
-        best = self.lists(contexts)
-        chances = np.zeros((len(contexts), self.actions))
+        best = self.lists(contexts)[:, : self.places]
         rows = np.arange(len(contexts))
+        # What stands beyond the last action is nothing; it gets a column that is cut off again.
+        chances = np.zeros((len(contexts), self.actions + 1))
         if self.one_position:
-            chances[rows[:, None], best[:, : self.places]] = 1 / self.places
-            return chances
-        chances[rows, best[rows, positions]] = 1
-        return chances
+            chances[rows[:, None], best] = 1 / self.places
+        else:
+            chances[rows, best[rows, positions]] = 1
+        return chances[:, : self.actions]
 
 
 @dataclass(frozen=True)

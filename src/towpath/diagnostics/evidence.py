@@ -4,7 +4,7 @@ A ladder for every recommended slot:
 
 1. shown to this user: the log has the user's own answer;
 2. similar users: shown at least ENOUGH times among users of the same cell, whose rate stands in;
-3. item known: shown at least ENOUGH times anywhere, so that something is known of the item;
+3. item known: shown at least ENOUGH times to anyone, also before the period, so that something is known;
 4. never shown, or so rarely that nothing is known.
 
 Expected clicks are bounded by pricing levels 3 and 4 at 0 and at 1. Evidence must come from a period that the
@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.cluster.vq import kmeans2
 from scipy.stats import norm
 
 from towpath.data.vocabulary import UNKNOWN
@@ -29,10 +27,6 @@ Values = NDArray[np.float64]
 
 ENOUGH = 20
 LEVELS = ("shown_to_user", "similar_users", "item_known", "never_shown")
-# Cells have about this many users, so that most items are shown in a cell at all.
-USERS_PER_CELL = 50
-MOST_CELLS = 200
-_DIMENSIONS = 16
 
 
 @dataclass(frozen=True)
@@ -44,6 +38,7 @@ class Shown:
     clicked: NDArray[np.bool_]
     n_items: int
     complete: bool = True
+    earlier: NDArray[np.int64] | None = None  # (items,) how often each item was shown before the period
 
     def __len__(self) -> int:
         return len(self.users)
@@ -133,7 +128,8 @@ def find_evidence(lists: Codes, users: Codes, shown: Shown, cells: Codes) -> Evi
     own_keys = np.asarray(users, dtype=np.int64)[:, None] * shown.n_items + items
     near_keys = cells[users].astype(np.int64)[:, None] * shown.n_items + items
     (own_shown, own_rate), (near_shown, near_rate) = own.at(own_keys), near.at(near_keys)
-    anywhere = np.bincount(shown.items, minlength=shown.n_items)[items]
+    counts = np.bincount(shown.items, minlength=shown.n_items)
+    anywhere = (counts if shown.earlier is None else counts + shown.earlier)[items]
     levels = np.select([own_shown > 0, near_shown >= ENOUGH, anywhere >= ENOUGH], [1, 2, 3], 4)
     rates = np.select([levels == 1, (levels == 2) & shown.complete], [own_rate, near_rate], np.nan)
     return Evidence(
@@ -143,27 +139,6 @@ def find_evidence(lists: Codes, users: Codes, shown: Shown, cells: Codes) -> Evi
         np.where(levels == 1, own_keys, near_keys),
         np.where(levels == 1, own_shown, near_shown),
     )
-
-
-def user_cells(
-    users: Codes, items: Codes, shape: tuple[int, int], rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """A cell for each user (users,): k-means on a truncated SVD of who took what, fixed before any model.
-
-    users, items: (n,) training events. Users without events share the cell of an empty history.
-    """
-    n_users = shape[0]
-    cells = max(1, min(MOST_CELLS, n_users // USERS_PER_CELL))
-    if cells == 1:
-        return np.zeros(n_users, dtype=np.int64)
-    matrix = sparse.csr_array((np.ones(len(users)), (users, items)), shape)
-    dimensions = min(_DIMENSIONS, min(shape) - 1)
-    start = rng.random(min(shape))
-    left, values, _ = sparse.linalg.svds(matrix, k=dimensions, v0=start)
-    vectors = left * values
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return kmeans2(vectors, cells, minit="++", rng=rng, missing="warn")[1].astype(np.int64)
 
 
 class _Counts:
