@@ -38,8 +38,8 @@ class EvaluateOptions:
         str | None,
         typer.Option(
             metavar="catalogue|listed|FILE",
-            help="What is ranked: the whole catalogue (protocol full), the items that the test events have for "
-            "the user (listed), or those that a file has for the user.",
+            help="What is ranked: the whole catalogue (protocol full), the items that the test events have "
+            "for the user (listed), or those that a file has for the user.",
         ),
     ] = None
     graded: Annotated[
@@ -88,8 +88,8 @@ def _protocol(options: EvaluateOptions) -> str:
         return options.protocol or "full"
     if options.protocol is not None:
         raise ConfigError(
-            f"--candidates {options.candidates} and --protocol {options.protocol} both say what is ranked; leave "
-            "one of them out."
+            f"--candidates {options.candidates} and --protocol {options.protocol} both say what is ranked; "
+            "leave one of them out."
         )
     return {"catalogue": "full", "listed": "listed"}.get(options.candidates, "candidates")
 
@@ -154,10 +154,11 @@ def _intervals(result: "Evaluation") -> dict[str, list[float]]:
     import numpy as np
 
     from towpath.rng import Rng
-    from towpath.stats.intervals import bootstrap_interval
+    from towpath.stats.intervals import RatioRows, bootstrap_interval
 
     intervals = {}
     for name, values in result.per_user.items():
-        estimate = bootstrap_interval(values[~np.isnan(values)], Rng(0).numpy("evaluate", name))
+        rows = RatioRows.of_mean(values[~np.isnan(values)])
+        estimate = bootstrap_interval(rows, Rng(0).numpy("evaluate", name))
         intervals[name] = [estimate.low, estimate.high]
     return intervals

@@ -41,7 +41,8 @@ class FitOptions:
         str,
         typer.Option(
             help="How it is trained: plain, transport, ipw, expomf, adversarial, doubly-robust or "
-            "causal-embedding."
+            "causal-embedding; from a log with propensities bandit-ips, bandit-snips, poem, norm-poem, "
+            "bandit-dm or bandit-dr."
         ),
     ] = "plain"
     w: Annotated[

@@ -1,4 +1,4 @@
-"""Files given by --validation, --test and --candidates: read as the training data were, in the model's own ids."""
+"""Files given by --validation, --test and --candidates, read as the training data were."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -17,8 +17,8 @@ def read_outside(
 ) -> "Interactions":
     """The rows of the file whose users and items occur in training; how many do not is said.
 
-    Columns and the rule for positives are those of the training data (`like`, the record of their reading, any
-    JSON), unless the options say otherwise. No row is cleaned away but exact repetitions of a pair.
+    Columns and the rule for positives are those of the training data (`like`, the record of their reading),
+    unless the options say otherwise. No row is cleaned away but exact repetitions of a pair.
     """
     from towpath.data.outside import align
 
@@ -37,8 +37,8 @@ def _options_like(file: str, options: DataOptions, like: Mapping[str, Any]) -> D
     roles = like.get("roles", {})
     given = {field.name: getattr(options, f"{field.name}_col") for field in fields(Columns)}
     usual = columns_among(Columns(**{role: given[role] or roles.get(role, "") for role in given}), file)
-    columns = {f"{role}_col": given[role] or getattr(usual, role) for role in given}
-    rules = {
+    columns: dict[str, Any] = {f"{role}_col": given[role] or getattr(usual, role) for role in given}
+    rules: dict[str, Any] = {  # as the options have them
         name: getattr(options, name) or like.get(name)
         for name in ("positive", "positive_events", "event_weight")
     }

@@ -48,8 +48,8 @@ def examination_of(part: Interactions, examination: NDArray[np.float64]) -> NDAr
     most = int(part.positions.max(initial=1))
     if part.positions.min(initial=1) < 1 or most > len(examination):
         raise DataError(
-            f"Positions should lie between 1 and {len(examination)}, for which examination is known, but they "
-            f"go from {int(part.positions.min())} to {most}."
+            f"Positions should lie between 1 and {len(examination)}, where examination is known, but they go "
+            f"from {int(part.positions.min())} to {most}."
         )
     return examination[part.positions - 1]
 
