@@ -13,6 +13,8 @@ from towpath.data.vocabulary import UNKNOWN, Id
 from towpath.errors import ConfigError, DataError
 from towpath.evaluation.ranking import HIDDEN, rows_per_block, top_k
 from towpath.evaluation.scoring import hide, inference_mode, score_catalogue, seen_indices
+from towpath.models.capabilities import with_item_similarity
+from towpath.models.scorer import Scorer
 from towpath.serving.artifact import Artifact, load_artifact
 from towpath.serving.run import Run
 
@@ -73,8 +75,9 @@ class Recommender:
                 f"There is no item {item!r} among the {len(self.artifact.item_ids):,} items of the data "
                 f"(first: {self.artifact.item_ids.ids(np.array([0]))[0]!r}); give one of its ids."
             )
+        alike = with_item_similarity(self.artifact.scorer)
         with inference_mode(self.artifact.scorer):
-            scores = self.artifact.scorer.item_similarity(torch.tensor([code])).clone()
+            scores = alike.item_similarity(torch.tensor([code])).clone()
         scores[0, code] = HIDDEN
         [(items, values)] = self._lists(scores, k)
         return Neighbours(item, items, values)
@@ -122,7 +125,12 @@ class Recommender:
             )
 
 
-def load(folder: str | Path) -> Recommender:
-    """The recommender of a run, or of an artifact folder copied out of one."""
+def load(folder: str | Path, models: Sequence[type[Scorer]] = ()) -> Recommender:
+    """The recommender of a run, or of an artifact folder copied out of one.
+
+    `models` are classes of the caller's own; without one, only registered models are loaded.
+    """
     path = Path(folder)
-    return Recommender(Run(path).artifact if (path / "run.json").is_file() else load_artifact(path))
+    if (path / "run.json").is_file():
+        return Recommender(Run(path, models).artifact)
+    return Recommender(load_artifact(path, models))
