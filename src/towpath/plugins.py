@@ -32,8 +32,8 @@ def find(kind: str, name: str, own: Mapping[str, Any], group: str) -> Any:  # wh
         return imported(others[name])
     if ":" in name:
         raise ConfigError(
-            f"The {kind} {name} is not registered by any installed package, and Towpath never imports by a "
-            f"name alone; give the {kind} itself, or register it in the entry points {group}."
+            f"No installed package registers the {kind} {name!r}, and Towpath imports nothing else by name; "
+            f"give the {kind} itself, or register it by an entry point in the group {group}."
         )
     raise unknown_name(kind, name, [*own, *others])
 

@@ -123,7 +123,7 @@ def load_artifact(folder: Path, models: Sequence[type[Scorer]] = ()) -> Artifact
             about={key: value for key, value in manifest.items() if key not in PROOFS},
             auxiliary_state=load_file(folder / PLAYERS) if PLAYERS in manifest["files"] else {},
         )
-    except (KeyError, RuntimeError, SafetensorError, ValidationError) as error:
+    except (KeyError, RuntimeError, TypeError, SafetensorError, ValidationError) as error:
         # Checksums held, so the files are as written: another version of a model wrote them.
         raise ArtifactError(
             f"{folder} does not fit this towpath ({str(error).splitlines()[0]}); fit again."
@@ -149,8 +149,7 @@ def _class_of(manifest: Manifest, models: Sequence[type[Scorer]]) -> type[Scorer
         return model_type(str(manifest["model"]))
     except ConfigError as error:
         raise ArtifactError(
-            f"The artifact was made with the model {manifest['model']!r} ({wanted or 'a model of Towpath'}), "
-            "which is not registered here; install the package that registers it, or hand its class to "
+            f"{error} The artifact asks for it: install the package that registers it, or hand its class to "
             "towpath.load(folder, models=[...])."
         ) from error
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -17,12 +18,21 @@ from towpath.models.scorer import sizes_of
 from towpath.rng import Rng
 from towpath.testing.data import small_split
 from towpath.testing.declared import assert_described, assert_equal, timeless
-from towpath.training.fit import Fit
+from towpath.training.fit import EpochMetrics, Fit
 from towpath.training.learner import Learner
 from towpath.training.settings import TrainingSettings
 from towpath.training.task import TrainingTask
 
 _QUICK = {"batch_size": 64, "patience": 9}
+
+
+class _StoppedError(Exception):
+    """Training was interrupted."""
+
+
+def _stop_after_two(row: EpochMetrics) -> None:
+    if row["epoch"] == 2:
+        raise _StoppedError
 
 
 class MethodContract:
@@ -43,9 +53,9 @@ class MethodContract:
         """What is fitted."""
         return Recipe(self.model, self.method, {**_QUICK, **self.settings, "epochs": epochs}, seed)
 
-    def fitted(self, epochs: int = 3, seed: int = 0, checkpoint: Path | None = None) -> Fit:
+    def fitted(self, epochs: int = 3, seed: int = 0) -> Fit:
         """A fit of the recipe."""
-        return fit(self.split(), self.recipe(epochs, seed), checkpoint=checkpoint)
+        return fit(self.split(), self.recipe(epochs, seed))
 
     def learner(self, seed: int = 0) -> Learner:
         """The learner before its first epoch."""
@@ -116,8 +126,9 @@ class MethodContract:
         whole = self.fitted(epochs=4)
         with TemporaryDirectory() as folder:
             checkpoint = Path(folder) / "checkpoint.safetensors"
-            self.fitted(epochs=2, checkpoint=checkpoint)
-            resumed = self.fitted(epochs=4, checkpoint=checkpoint)
+            with suppress(_StoppedError):
+                fit(self.split(), self.recipe(epochs=4), checkpoint=checkpoint, watch=_stop_after_two)
+            resumed = fit(self.split(), self.recipe(epochs=4), checkpoint=checkpoint)
         assert timeless(whole.history) == timeless(resumed.history), "the histories differ"
         assert_equal(whole.scorer.state_dict(), resumed.scorer.state_dict(), "a whole and a resumed fit")
         assert_equal(whole.auxiliary_state, resumed.auxiliary_state, "players of a whole and a resumed fit")
