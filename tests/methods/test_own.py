@@ -1,6 +1,7 @@
 """Models and methods of the user's own, handed over as they are."""
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,9 @@ def test_a_class_and_a_method_train_like_what_they_are_made_of() -> None:
     own, plain = (towpath.fit(SPLIT, *what, **QUICK) for what in ((Mine, COUNTING), ("mf", "plain")))
     assert [row["asked"] for row in own.history] == [1, 2]
     assert [row["loss"] for row in own.history] == [row["loss"] for row in plain.history]
-    json.dumps(Recipe(Mine, COUNTING, QUICK).resolved())
+    recipe = Recipe(Mine, COUNTING, QUICK)
+    assert json.loads(json.dumps(recipe.resolved()))["method"] == "counting"
+    assert pickle.loads(pickle.dumps(recipe)) == recipe  # as it goes to other processes
 
 
 def test_a_class_plays_by_the_rules_of_other_methods() -> None:

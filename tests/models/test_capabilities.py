@@ -18,7 +18,7 @@ from towpath.models.capabilities import (
     HasParameterRates,
     HasSquaredNorm,
     NeedsPretraining,
-    knows_gradients,
+    manual_backward,
     score_with_norm,
 )
 from towpath.models.registry import build
@@ -61,5 +61,5 @@ def test_a_model_that_can_only_score_has_no_norm_no_gradients_and_no_rates() -> 
     context, items = context_of(fixed, np.array([1]), TRAIN.histories), torch.tensor([[1, 0]])
     scores, norm = score_with_norm(fixed, context, items)
     assert (scores.tolist(), norm.tolist()) == ([[4.0, 3.0]], 0.0)
-    assert not knows_gradients(fixed, context, items)
+    assert manual_backward(fixed, context, items) is None
     assert Optimiser([fixed], 0.1).state() == {}

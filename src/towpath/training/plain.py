@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from towpath.models.capabilities import knows_gradients, score_with_norm, with_factors
+from towpath.models.capabilities import manual_backward, score_with_norm, with_factors
 from towpath.models.scorer import Settings
 from towpath.training.batches import Batch, make_batches
 from towpath.training.fit import EpochMetrics
@@ -41,8 +41,9 @@ class PlainLearner(Learner):
 
     def _step(self, batch: Batch) -> Tensor:
         """One step, and the loss before it."""
-        scorer, context, items = self.scorer, batch.context, batch.items
-        if self._training.loss == "softmax" or not knows_gradients(scorer, context, items):
+        context, items, softmax = batch.context, batch.items, self._training.loss == "softmax"
+        scorer = None if softmax else manual_backward(self.scorer, context, items)
+        if scorer is None:
             loss = self._loss(batch)
             self._optimiser.step(loss)
             return loss.detach()

@@ -7,7 +7,7 @@ from itertools import chain, count
 import torch
 from torch import Tensor, nn
 
-from towpath.models.capabilities import HasManualBackward, knows_gradients, score_with_norm
+from towpath.models.capabilities import HasManualBackward, manual_backward, score_with_norm
 from towpath.models.players import longest_history
 from towpath.training.batches import Batch, make_batches
 from towpath.training.fit import EpochMetrics
@@ -38,13 +38,14 @@ _LOOK_EVERY = 20
 class ScoredBatch:
     """A batch as f scores it: scores and losses (b, k), and what an L2 penalty charges for.
 
-    They carry gradients unless f knows its own (`HasManualBackward`).
+    They carry gradients unless f works them out itself: then `manual` is f.
     """
 
     batch: Batch
     scores: Tensor
     losses: Tensor
     norm: Tensor
+    manual: HasManualBackward | None
 
 
 class TransportLearner(Learner):
@@ -163,14 +164,14 @@ class TransportLearner(Learner):
         if self._settings.relaxation != "hard" and game is not None and game.deploys_something:
             risk = risk + self._relaxed_part(scored.scores, risk, game)
         loss = risk + self._training.l2 * scored.norm
-        if loss.requires_grad or not isinstance(self.scorer, HasManualBackward):
+        if scored.manual is None:
             self._optimiser.step(loss)
             return loss.detach()
         slopes = logistic_slope(scored.scores, batch.labels)
         slopes = (slopes if weights is None else slopes.mul_(weights)).mul_(1 / slopes.numel())
         with torch.no_grad():
             self._optimiser.apply_gradients(
-                self.scorer.gradients(batch.context, batch.items, slopes, self._training.l2)
+                scored.manual.gradients(batch.context, batch.items, slopes, self._training.l2)
             )
         return loss
 
@@ -230,12 +231,11 @@ class TransportLearner(Learner):
 
     def _scored(self, batch: Batch) -> ScoredBatch:
         """The batch under f as it is."""
-        known = self._settings.relaxation == "hard" and knows_gradients(
-            self.scorer, batch.context, batch.items
-        )
-        with torch.set_grad_enabled(not known and torch.is_grad_enabled()):
+        relaxed = self._settings.relaxation != "hard"
+        manual = None if relaxed else manual_backward(self.scorer, batch.context, batch.items)
+        with torch.set_grad_enabled(manual is None and torch.is_grad_enabled()):
             scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
-            return ScoredBatch(batch, scores, logistic_loss(scores, batch.labels), norm)
+            return ScoredBatch(batch, scores, logistic_loss(scores, batch.labels), norm, manual)
 
     def _game_batch(self, scored: ScoredBatch) -> GameBatch:
         labels, loss = scored.batch.labels, scored.losses.detach()
