@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from towpath.errors import ArtifactError
-from towpath.evaluation.scoring import inference_mode
 from towpath.models.players import longest_history
 from towpath.models.scorer import Scorer
+from towpath.ranking.scoring import inference_mode
 from towpath.training.batches import Batch, make_batches
 from towpath.training.checkpoint import strip_prefix
 from towpath.training.task import TrainingTask
