@@ -80,13 +80,14 @@ def _no_overlap(facts: RunFacts) -> Iterator[str]:
 
 def _no_better(facts: RunFacts) -> Iterator[str]:
     """Whether the run beats the simplest list there is by more than chance."""
-    for found in facts.evaluated.differences if facts.evaluated else ():
-        if (found.b, found.protocol, found.metric) != (POPULARITY, "full", "hit") or found.low > 0:
+    for difference in facts.evaluated.differences if facts.evaluated else ():
+        gap, about = difference.estimate, (difference.b, difference.protocol, difference.metric)
+        if about != (POPULARITY, "full", "hit") or gap.low > 0:
             continue
-        worse = "worse than" if found.high < 0 else "not better, by more than chance, than"
+        worse = "worse than" if gap.high < 0 else "not better, by more than chance, than"
         yield (
             f"In full ranking the run is {worse} showing everyone the most popular items (Hit difference "
-            f"{100 * found.mean:+.1f} points, {100 * found.low:+.1f} to {100 * found.high:+.1f}); tune its "
+            f"{100 * gap.mean:+.1f} percentage points, {100 * gap.low:+.1f} to {100 * gap.high:+.1f}); tune its "
             "settings before you rely on it."
         )
 

@@ -9,6 +9,7 @@ from towpath.reports.figures import Figure
 from towpath.reports.lines import Axes
 from towpath.reports.page import Section
 from towpath.reports.tables import Cell, Table
+from towpath.stats.estimate import Estimate
 
 _AVERAGE = ("average", 1.0)
 _RANGE = "The band holds the middle 80 % of the pairs."
@@ -84,4 +85,5 @@ def _by_popularity(pairs: WeighedPairs, item_counts: NDArray[np.int64]) -> Figur
 
 
 def _points(bins: list[Bin]) -> list[BandPoint]:
-    return [BandPoint(one.x, one.mean, one.low, one.high) for one in bins]
+    how, level = "middle 80 % of the pairs", 0.8
+    return [(one.x, Estimate(one.mean, one.low, one.high, one.pairs, how, level)) for one in bins]
