@@ -41,7 +41,8 @@ def _words(declared: str, value: Any) -> list[str]:
 
 def _declared(name: str, hint: Any) -> str:
     """The long name of an option, as typer declares it; with its negation for a flag."""
-    declared = [text for info in hint.__metadata__ for text in info.param_decls or ()]
-    long = next((text for text in declared if text.startswith("--")), None)
+    # In Annotated, typer takes the first of its names for the default value until it reads the option.
+    declared = [text for info in hint.__metadata__ for text in (info.default, *(info.param_decls or ()))]
+    long = next((text for text in declared if isinstance(text, str) and text.startswith("--")), None)
     dashed = name.replace("_", "-")
     return long or f"--{dashed}/--no-{dashed}"

@@ -13,8 +13,8 @@ from towpath.cli.output import Interrupted, Listing, Output, stopped
 from towpath.cli.prepare import use_threads
 
 if TYPE_CHECKING:
-    from towpath.experiments.paper.jobs import JobStatus
     from towpath.experiments.paper.experiment import Experiment
+    from towpath.experiments.paper.jobs import JobStatus
     from towpath.experiments.paper.run import PaperConfig
 
 Names = Annotated[
@@ -121,7 +121,7 @@ def run(names: Names, options: PaperOptions, output: Output) -> None:
 
 
 def render(folder: PaperFolder, output: Output) -> None:
-    """Write the pages of everything that was run in a folder again, from stored results; nothing is fitted."""
+    """Write the pages of all runs in a folder again, from stored results; nothing is fitted."""
     from towpath.experiments.paper.record import runs_in
 
     _render(runs_in(folder), output)

@@ -61,8 +61,8 @@ def sweep(
     --set KEY=VALUE holds for all; --set ipw.KEY=VALUE for one method.
     """
     use_threads(training.threads)
-    from towpath.experiments.sweep import SweepResult, labelled, sweep_recipes
     from towpath.experiments.result_store import refuse_earlier
+    from towpath.experiments.sweep import SweepResult, labelled, sweep_recipes
     from towpath.files import refuse_unwritable
 
     methods = names_in(",".join(filter(None, [options.method, options.reference])), "--reference")

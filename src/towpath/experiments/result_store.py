@@ -142,8 +142,8 @@ def refuse_earlier(out: Path) -> None:
     earlier = [path for pattern in _EARLIER for path in out.glob(pattern)]
     if earlier and not (out / FOLDER).exists():
         raise ArtifactError(
-            f"{out} was written by an earlier version of towpath ({earlier[0].name}), whose results cannot be "
-            "used: they do not say which code made them; choose another --out."
+            f"{out} was written by an earlier version of towpath ({earlier[0].name}); its results do not say "
+            "which code made them and cannot be used: choose another --out."
         )
 
 

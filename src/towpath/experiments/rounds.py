@@ -1,4 +1,4 @@
-"""One round of the closed loop: what came out of it, and how it is stored together with the rows it logged."""
+"""One round of the closed loop: its metrics, and how they are stored with the rows that it logged."""
 
 import hashlib
 from collections.abc import Mapping

@@ -31,7 +31,7 @@ def key_of(values: Any) -> str:  # anything JSON can hold
 
 
 def with_start(grid: Grid, start: Values) -> Grid:
-    """The grid with the values of the start in it, numbers in order, so that the start is always one of the candidates.
+    """The grid with the values of the start in it, numbers in order.
 
     >>> with_start({"l2": (0.1, 0.01)}, {"l2": 0.05})
     {'l2': (0.01, 0.05, 0.1)}

@@ -13,6 +13,7 @@ from towpath.data.split import Split
 from towpath.errors import ConfigError, TrainingError, unknown_name
 from towpath.evaluation.evaluate import Validator
 from towpath.experiments.pool import Work, workers
+from towpath.experiments.result_store import plain_name
 from towpath.experiments.search import (
     Grid,
     Search,
@@ -23,7 +24,6 @@ from towpath.experiments.search import (
     suggested,
     with_start,
 )
-from towpath.experiments.result_store import plain_name
 from towpath.experiments.trials import Record, Trial, Trials, open_trials, write_best
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import method_named

@@ -8,7 +8,6 @@ from towpath.reports.figures import ACCENT, INK, PADDING, QUIET, Figure, charts_
 from towpath.reports.lines import Axes, ends_of, mark_layers
 from towpath.stats.estimate import Estimate
 
-
 # A place on the axis across, and the mean there with the ends of the band.
 BandPoint = tuple[float, Estimate]
 

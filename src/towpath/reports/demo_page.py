@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from towpath.experiments.demo import BASELINE, ROUNDS, SEEDS, Demonstration, K, DemoResult
+from towpath.experiments.demo import BASELINE, ROUNDS, SEEDS, Demonstration, DemoResult, K
 from towpath.reports.figures import Figure, draw_dots
 from towpath.reports.intervals import mean_interval
 from towpath.reports.lines import Axes, draw_lines
@@ -178,8 +178,8 @@ def _loop_section(demo: Demonstration) -> Section:
         f"round of {BASELINE}, {last.best:.2f} in the last."
     )
     gap = (
-        f"Compare this with the metric on its own log. Before its first round {BASELINE} was promised a hit for "
-        f"{first.promised_hit:.0%} of the users, before its last for {last.promised_hit:.0%}. If hidden "
+        f"Compare this with the metric on its own log. Before its first round {BASELINE} was promised a hit "
+        f"for {first.promised_hit:.0%} of the users, before its last for {last.promised_hit:.0%}. If hidden "
         "clicks came from everything that users like, and not from what it had shown itself, it would be "
         f"{first.true_hit:.0%} and {last.true_hit:.0%}. The log of a recommender praises the recommender."
     )

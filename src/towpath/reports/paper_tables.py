@@ -40,9 +40,9 @@ def further_table(results: BenchmarkResults, columns: Sequence[str]) -> Table:
         for c in columns
     )
     caption = (
-        f"{results.facts.title}, other protocols, times 100: `full` ranks the whole catalogue without what the "
-        "user has seen, `sampled` a hundred unseen items. Epochs and CPU seconds are those of one fit, with "
-        "all its evaluation."
+        f"{results.facts.title}, other protocols, times 100: `full` ranks the whole catalogue without what "
+        "the user has seen, `sampled` a hundred unseen items. Epochs and CPU seconds are those of one "
+        "fit, with all its evaluation."
     )
     return Table(heads, rows, caption, decimals=2)
 

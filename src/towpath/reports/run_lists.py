@@ -12,13 +12,13 @@ def lists_section(recommended: Recommended) -> Section:
     """How the lists spread over the catalogue, and what they share with those of others."""
     run = recommended.spreads[THIS]
     what = (
-        f"Here are the lists of {recommended.k} of {recommended.users:,} users, as they would be shown after the "
-        "training and the validation part. What a user has already interacted with is left out."
+        f"Here are the lists of {recommended.k} of {recommended.users:,} users, as they would be shown after "
+        "the training and the validation part. What a user has already interacted with is left out."
     )
     known = (
-        f"Of the {run.places:,} places {recommended.known:.1%} hold an item that the user interacted with in the test "
-        f"part. The other {1 - recommended.known:.1%} pair a user and an item that the log has never seen "
-        "together: whether they are right only showing them can tell."
+        f"Of the {run.places:,} slots {recommended.known:.1%} hold an item that the user interacted with in "
+        f"the test part. The other {1 - recommended.known:.1%} pair a user with an item that the log does not "
+        "have for them: only showing it can tell whether it is right."
     )
     order = sorted(recommended.spreads, key=lambda who: who == LOG)  # the run first, the log last
     rows = {

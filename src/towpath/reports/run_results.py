@@ -10,7 +10,8 @@ from towpath.stats.spread import scaled
 _METRICS = {"hit": "Hit", "ndcg": "NDCG", "recall": "Recall", "mrr": "MRR"}
 _PROTOCOLS = {
     "full": "ranked against the whole catalogue, what the user has seen left out",
-    "sampled": "ranked against 100 random items that the user never interacted with, so higher the larger the catalogue",
+    "sampled": "ranked against 100 random items that the user never interacted with, which is easier the "
+    "larger the catalogue is",
     "paper": "ranked against 100 random ids drawn as in the paper",
 }
 

@@ -87,8 +87,8 @@ def _no_better(facts: RunFacts) -> Iterator[str]:
         worse = "worse than" if gap.high < 0 else "not better, by more than chance, than"
         yield (
             f"In full ranking the run is {worse} showing everyone the most popular items (Hit difference "
-            f"{100 * gap.mean:+.1f} percentage points, {100 * gap.low:+.1f} to {100 * gap.high:+.1f}); tune its "
-            "settings before you rely on it."
+            f"{100 * gap.mean:+.1f} percentage points, {100 * gap.low:+.1f} to {100 * gap.high:+.1f}); tune "
+            "its settings before you rely on it."
         )
 
 

@@ -73,6 +73,6 @@ def _lead(sweep: SweepResult, data: str) -> str:
     seeds = "one seed" if comparison.seeds == 1 else f"{comparison.seeds} seeds"
     return (
         f"The model {sweep.recipe.model} was trained by the method {sweep.recipe.method} on {data} with "
-        f"{len(sweep.values)} values of {sweep.setting} and {seeds} each, and evaluated on the {comparison.on} "
-        f"events of {comparison.users:,} users."
+        f"{len(sweep.values)} values of {sweep.setting} and {seeds} each, and evaluated on the "
+        f"{comparison.on} events of {comparison.users:,} users."
     )

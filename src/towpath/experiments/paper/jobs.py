@@ -1,4 +1,4 @@
-"""A job: one recipe with one seed on one benchmark, fitted, evaluated and stored by the first process to come."""
+"""A job: one recipe with one seed on one benchmark, fitted, evaluated and stored once."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal

@@ -54,7 +54,7 @@ class BenchmarkFacts:
         return self.stands_for or self.name
 
     def measures(self, k: int) -> tuple[Measure, ...]:
-        """The three that the paper publishes: relevance under full ranking, Hit and NDCG as it ranked them."""
+        """The three that the paper publishes: relevance under full ranking, Hit and NDCG under its own."""
         rel = Measure(f"Rel@{k}", "full", "rel", 100.0 if self.best is None else 1.0, "rel")
         others = (("Hit", "hit"), ("NDCG", "ndcg"))
         return (rel, *(Measure(f"{n}@{k}", "paper", m, published=m) for n, m in others))

@@ -11,8 +11,8 @@ from towpath.evaluation.task import task_of
 from towpath.experiments.compare import run_specs
 from towpath.experiments.locks import LOCK, locked
 from towpath.experiments.paper.benchmarks import Benchmark, BenchmarkLocation, benchmark_spec, open_benchmark
-from towpath.experiments.paper.jobs import Job, JobStatus, finish
 from towpath.experiments.paper.experiment import Experiment
+from towpath.experiments.paper.jobs import Job, JobStatus, finish
 from towpath.experiments.paper.record import PlannedRun, Record, hardware, write_record
 from towpath.experiments.paper.results import BenchmarkFacts
 from towpath.experiments.paper.tuned import TunedSearch, read_searches, tuned_recipe

@@ -58,7 +58,7 @@ def pairs_of(fitted: Fit, benchmark: Benchmark, recipe: Recipe) -> StoredPairs |
     return StoredPairs(pairs.interacted, pairs.reweight_mask, pairs.shown, scores, weights, exposure)
 
 
-# -- statistics of the paper; None where one is not defined ---------------------------------------------------
+# -- statistics of the paper; None where one is not defined -------------------------------------------------
 
 
 def more_on_positives(pairs: StoredPairs) -> float | None:
