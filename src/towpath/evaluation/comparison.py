@@ -27,6 +27,11 @@ class MetricSummary:
     estimate: Estimate  # over seeds
     sd: float | None
 
+    @property
+    def mean(self) -> float:
+        """The mean over seeds."""
+        return self.estimate.mean
+
     def to_json(self) -> dict[str, Any]:  # a JSON object
         """The summary as plain numbers and texts."""
         own = {"label": self.label, "protocol": self.protocol, "metric": self.metric}
@@ -43,6 +48,21 @@ class Difference:
     protocol: str
     metric: str
     estimate: Estimate
+
+    @property
+    def mean(self) -> float:
+        """The mean difference over users and seeds."""
+        return self.estimate.mean
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.estimate.low
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.estimate.high
 
     def to_json(self) -> dict[str, Any]:  # a JSON object
         """The difference as plain numbers and texts."""

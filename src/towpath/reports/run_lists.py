@@ -17,8 +17,8 @@ def lists_section(recommended: Recommended) -> Section:
     )
     known = (
         f"Of the {run.places:,} slots {recommended.known:.1%} hold an item that the user interacted with in "
-        f"the test part. The other {1 - recommended.known:.1%} pair a user with an item that the log does not "
-        "have for them: only showing it can tell whether it is right."
+        f"the test part. The other {1 - recommended.known:.1%} pair a user with an item that the log does "
+        "not have for them: only showing it can tell whether it is right."
     )
     order = sorted(recommended.spreads, key=lambda who: who == LOG)  # the run first, the log last
     rows = {
