@@ -16,6 +16,7 @@ from small import small_split
 from towpath.cli import main
 from towpath.errors import ArtifactError
 from towpath.evaluation.evaluate import evaluate
+from towpath.evaluation.result import Evaluation
 from towpath.experiments import compare as module
 from towpath.experiments.compare import compare_fits
 from towpath.experiments.pool import Work
@@ -63,6 +64,19 @@ def test_what_is_read_is_what_was_stored(tmp_path: Path) -> None:
         assert one.per_user.keys() == two.per_user.keys()
         assert all(np.array_equal(one.per_user[name], two.per_user[name]) for name in one.per_user)
         assert np.array_equal(one.users, two.users)
+
+
+def test_protocols_may_evaluate_different_users(tmp_path: Path) -> None:
+    three = Evaluation("full", "test", 10, np.arange(3), {"hit": np.array([1.0, 0, 1])}, {"coverage": 0.5})
+    two = Evaluation("listed", "test", 10, np.array([4, 7]), {"auc": np.array([0.25, np.nan])}, {})
+    key = ResultStore(tmp_path, "c").key(data="d", recipe=MF)
+    ResultStore(tmp_path, "c").put(key, RunResult("mf", 0, 1, 2.5, (two, three)))
+    read = ResultStore(tmp_path, "c").get(RunResult, key.name)
+    assert read is not None
+    for one, stored in zip(read.evaluations, (two, three), strict=True):
+        assert np.array_equal(one.users, stored.users)
+        (name,) = stored.per_user
+        assert np.array_equal(one.per_user[name], stored.per_user[name], equal_nan=True)
 
 
 def test_whatever_a_number_depends_on_gives_another_name(tmp_path: Path) -> None:

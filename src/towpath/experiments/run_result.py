@@ -1,11 +1,12 @@
 """One recipe fitted with one seed and evaluated: what is asked for, what comes out, how it is stored."""
 
 import resource
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from towpath.data.split import Part
 from towpath.evaluation.protocols import EvalProtocol
@@ -16,6 +17,8 @@ from towpath.training.fit import EpochMetrics, Fit
 
 # What figures of training time need of an epoch.
 _EPOCH_COLUMNS = ("epoch", "seconds", "validation_seconds", "validation_hit", "validation_ndcg")
+
+_USERS = "user"
 
 
 @dataclass(frozen=True)
@@ -58,34 +61,47 @@ class RunResult:
     processor_seconds: float | None = None  # of the fit and its evaluation, where it was measured
 
     def to_entry(self) -> Entry:
-        """Users, then one column for each protocol and metric; everything else as notes."""
-        columns = {"user": self.evaluations[0].users} | {
-            f"{n}/{metric}": values
-            for n, e in enumerate(self.evaluations)
-            for metric, values in e.per_user.items()
-        }
+        """Users, then one column for each protocol and metric; everything else as notes.
+
+        A protocol that evaluates other users than the first one has a column of its own for them. Columns
+        are padded to one length, and the notes have the true ones.
+        """
+        longest = max(len(e.users) for e in self.evaluations)
+        columns = {name: _padded(values, longest) for name, values in self._columns()}
         names = ("protocol", "on", "k", "overall", "users_left_out")
-        heads = [{name: getattr(e, name) for name in names} for e in self.evaluations]
+        heads = [
+            {name: getattr(e, name) for name in names} | {"rows": len(e.users)} for e in self.evaluations
+        ]
         own = ("label", "seed", "epochs", "seconds", "processor_seconds")
         notes = {name: getattr(self, name) for name in own}
         return Entry(columns, {**notes, "history": list(self.history), "evaluations": heads})
 
+    def _columns(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        first = self.evaluations[0].users
+        yield _USERS, first
+        for n, e in enumerate(self.evaluations):
+            if not np.array_equal(e.users, first):
+                yield f"{n}/{_USERS}", e.users
+            yield from ((f"{n}/{metric}", values) for metric, values in e.per_user.items())
+
     @classmethod
     def from_entry(cls, entry: Entry) -> "RunResult":
         """The stored result, under the label that it was stored with."""
-        columns, notes = dict(entry.columns), dict(entry.notes)
-        users = columns.pop("user").astype(np.int64, copy=False)
-        heads = notes.pop("evaluations")
-        evaluations = tuple(
-            Evaluation(users=users, per_user=_columns_of(n, columns), **head) for n, head in enumerate(heads)
-        )
+        notes = dict(entry.notes)
+        heads = enumerate(notes.pop("evaluations"))
+        evaluations = tuple(_evaluation(n, dict(head), entry.columns) for n, head in heads)
         return cls(evaluations=evaluations, history=tuple(notes.pop("history")), **notes)
 
 
-def _columns_of(number: int, columns: dict[str, Any]) -> dict[str, Any]:  # arrays
-    """The metrics of one evaluation by name."""
-    named = {name.partition("/"): values for name, values in columns.items()}
-    return {metric: values for (owner, _, metric), values in named.items() if owner == str(number)}
+def _evaluation(number: int, head: dict[str, Any], columns: Mapping[str, NDArray[Any]]) -> Evaluation:
+    rows, prefix = head.pop("rows"), f"{number}/"
+    own = {name.removeprefix(prefix): v[:rows] for name, v in columns.items() if name.startswith(prefix)}
+    users = own.pop(_USERS, columns[_USERS][:rows]).astype(np.int64, copy=False)
+    return Evaluation(users=users, per_user=own, **head)
+
+
+def _padded(values: NDArray[Any], length: int) -> NDArray[Any]:
+    return np.concatenate([values, np.zeros(length - len(values), dtype=values.dtype)])
 
 
 def result_of(
