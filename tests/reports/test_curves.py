@@ -97,7 +97,7 @@ def test_the_page_says_what_was_done() -> None:
 @needs_charts
 def test_what_is_written_stands_by_itself(tmp_path: Path) -> None:
     files = write_sweep(curve_over("floor", (0.01, 0.1)), "ml-100k", tmp_path / "out")
-    assert [path.name for path in files] == ["index.html", "curve.json", "curve.csv", "hit.svg", "ndcg.svg"]
+    assert [path.name for path in files] == ["index.html", "sweep.json", "sweep.csv", "hit.svg", "ndcg.svg"]
     assert json.loads(files[1].read_text())["setting"] == "floor"
     svg = files[3].read_text()
     assert "var(" not in svg
@@ -110,4 +110,4 @@ def test_without_the_extra_there_are_numbers_but_no_figures(
 ) -> None:
     monkeypatch.setattr(curves, "charts_available", lambda: False)
     files = write_sweep(curve_over("floor", (0.01, 0.1)), "ml-100k", tmp_path)
-    assert [path.name for path in files] == ["index.html", "curve.json", "curve.csv"]
+    assert [path.name for path in files] == ["index.html", "sweep.json", "sweep.csv"]

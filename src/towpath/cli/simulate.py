@@ -86,7 +86,7 @@ def describe(folder: WorldFolder, output: Output) -> None:
 
 
 def run(folder: WorldFolder, options: RunOptions, training: Training, output: Output) -> None:
-    """Deploy, show, draw clicks from the truth, log, train again: several arms, round by round.
+    """Deploy, show, draw clicks from true relevance, log, train again: several arms, round by round.
 
     --set KEY=VALUE holds for all arms; --set ipw.KEY=VALUE for one.
     """

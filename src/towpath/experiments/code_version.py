@@ -100,6 +100,6 @@ def _source_digest(definition: Any) -> str:
         with suppress(OSError, TypeError):
             return hashlib.sha256(inspect.getsource(part).encode()).hexdigest()[:_LENGTH]
     raise ConfigError(
-        f"The source of {definition.__qualname__} cannot be read, so its stored results could not be told "
-        "from those of another version of it; define it in a file, or store no results."
+        f"The source of {definition.__qualname__} cannot be read, so its stored results could not be "
+        "distinguished from those of another version of it; define it in a file, or store no results."
     )

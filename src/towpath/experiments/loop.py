@@ -1,4 +1,4 @@
-"""The closed loop: deploy, show, draw clicks from the truth, log, train again; several arms side by side."""
+"""The closed loop: deploy, show, draw clicks from true relevance, log, train again; several arms side by side."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -189,7 +189,7 @@ def _logged(before: Interactions, shown: Shown, clicked: NDArray[np.bool_], numb
 def _evaluated(
     start: Start, arm: Arm, number: int, new: Interactions, hidden: NDArray[np.bool_], promised: float
 ) -> Round:
-    """The round held against the truth."""
+    """The round compared with the true relevance."""
     world, k = start.world, start.settings.k
     relevance = world.relevance_of(new.items.reshape(-1, k))
     open_pairs = np.where(hidden, 0, world.relevance)

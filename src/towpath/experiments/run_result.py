@@ -1,4 +1,4 @@
-"""One recipe fitted with one seed and evaluated: what is asked for, what comes out, how it is stored."""
+"""One recipe fitted with one seed and evaluated: the specification, the result, and how it is stored."""
 
 import resource
 from collections.abc import Iterator, Mapping, Sequence

@@ -89,7 +89,7 @@ def suggested(grid: Grid, start: Values, *, trials: int, seed: int) -> Search:
 
 
 def import_optuna() -> Any:  # the module
-    """Optuna, told to be quiet; a ConfigError where it is not installed."""
+    """Optuna, with its log messages off; a ConfigError where it is not installed."""
     try:
         import optuna
     except ImportError:

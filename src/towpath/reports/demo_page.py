@@ -80,7 +80,7 @@ def _log_section(demo: Demonstration) -> Section:
     who = (
         f"There are {made.users:,} users and {made.items:,} items. An earlier recommender showed each user "
         f"{made.shown_per_user} items: the {made.shown_per_user - n_random} it ranked highest and "
-        f"{n_random} chosen at random. Users clicked {world.click_rate():.0%} of what they were "
+        f"{n_random} drawn at random. Users clicked {world.click_rate():.0%} of what they were "
         f"shown, which left {len(world.log):,} clicks."
     )
     how_little = (
@@ -152,13 +152,13 @@ def _lists_section(demo: Demonstration) -> Section:
 
 def example_table(demo: Demonstration, places: int = 5) -> Table:
     """The first places of one user's list by each of those that train the same model."""
-    chosen = [result for result in demo.results if result.name in demo.arms]
+    shown = [result for result in demo.results if result.name in demo.arms]
     user = int(demo.results[0].full[0].users[0])
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (place + 1, *(_place(demo, user, int(result.example[place])) for result in chosen))
+        (place + 1, *(_place(demo, user, int(result.example[place])) for result in shown))
         for place in range(places)
     )
-    return Table(("place", *(result.name for result in chosen)), rows)
+    return Table(("place", *(result.name for result in shown)), rows)
 
 
 def _place(demo: Demonstration, user: int, item: int) -> str:

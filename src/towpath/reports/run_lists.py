@@ -27,8 +27,8 @@ def lists_section(recommended: Recommended) -> Section:
     }
     figure = draw_groups(
         rows,
-        f"% of places in lists ({LOG}: % of training events)",
-        "Who gets the places: items from the most popular to the least, as shares of the catalogue.",
+        f"% of slots in lists ({LOG}: % of training events)",
+        "Which items get the slots: items from the most popular to the least, as shares of the catalogue.",
     )
     return Section(
         "What it recommends", (what, known), (spread_table(recommended), shared_table(recommended)), (figure,)
@@ -36,21 +36,21 @@ def lists_section(recommended: Recommended) -> Section:
 
 
 def spread_table(recommended: Recommended) -> Table:
-    """How places (of the log: training events) are spread over items."""
+    """How slots (of the log: training events) are spread over items."""
     rows: list[tuple[Cell, ...]] = [
         (who, 100 * s.popularity, 100 * s.coverage, s.half, 100 * s.thin)
         for who, s in recommended.spreads.items()
     ]
     columns = (
-        "whose places",
+        "whose slots",
         "popularity in %",
         "items shown in %",
-        "items with half of the places",
+        "items with half of the slots",
         f"items under {THIN} events in %",
     )
     caption = (
         "Popularity: mean share of users who interacted in training with the item of a slot. Items "
-        "shown: share of the catalogue with at least one place. Last column: share of the places whose item "
+        "shown: share of the catalogue with at least one slot. Last column: share of the slots whose item "
         f"has fewer than {THIN} training events. For {LOG} a place is a training event."
     )
     return Table(columns, tuple(rows), caption, decimals=1)

@@ -122,7 +122,7 @@ def _events_table(facts: RunFacts) -> Table | None:
 
 def _gaps_section(facts: RunFacts) -> Section:
     return Section(
-        "What could not be told",
+        "What is missing",
         points=tuple(f"{gap.what[:1].upper()}{gap.what[1:]}: {gap.why}" for gap in facts.gaps),
     )
 

@@ -39,7 +39,7 @@ def weights_table(pairs: WeighedPairs) -> Table:
         "no interaction, would be shown": ~pairs.interacted & pairs.shown,
         "no interaction, would not be shown": ~pairs.interacted & ~pairs.shown,
     }
-    rows = [_row(kind, pairs.weights[chosen]) for kind, chosen in kinds.items() if chosen.any()]
+    rows = [_row(kind, pairs.weights[selected]) for kind, selected in kinds.items() if selected.any()]
     columns = ("pairs", "how many", "mean weight", "a tenth weigh less than", "a tenth weigh more than")
     return Table(columns, tuple(rows), "Weights by label and by what f would show.", decimals=2)
 
@@ -52,8 +52,8 @@ def _row(kind: str, weights: NDArray[np.float64]) -> tuple[Cell, ...]:
 def _by_margin(pairs: WeighedPairs) -> list[Figure]:
     """Weight against score, for what was not interacted with and, where w reweighs it, for what was."""
     figures = []
-    for name, chosen in (("no interaction", ~pairs.interacted), ("interacted", pairs.interacted)):
-        part = pairs.where(chosen & pairs.reweight_mask)
+    for name, selected in (("no interaction", ~pairs.interacted), ("interacted", pairs.interacted)):
+        part = pairs.where(selected & pairs.reweight_mask)
         if len(part):
             caption = (
                 f"By score, pairs {name}. The score is counted from that of the last place of the user's "
@@ -66,7 +66,7 @@ def _by_margin(pairs: WeighedPairs) -> list[Figure]:
 
 def _margin_points(pairs: WeighedPairs) -> list[BandPoint]:
     """Means along the margin; the few pairs that would be shown have their own, or they would be lost."""
-    parts = [pairs.where(chosen) for chosen in (~pairs.shown, pairs.shown)]
+    parts = [pairs.where(selected) for selected in (~pairs.shown, pairs.shown)]
     return [
         p
         for part, bins in zip(parts, (15, 5), strict=True)

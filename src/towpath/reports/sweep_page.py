@@ -11,7 +11,7 @@ from towpath.reports.page import Page, Section, write_page
 from towpath.reports.tables import Cell, Table, to_csv
 from towpath.stats.spread import scaled
 
-# The rest is in curve.json.
+# The rest is in sweep.json.
 METRICS = {"hit": "Hit", "ndcg": "NDCG"}
 
 
@@ -19,8 +19,8 @@ def write_sweep(sweep: SweepResult, data: str, folder: Path) -> list[Path]:
     """The paths of what was written: the page, the numbers as JSON and CSV, and each figure by itself."""
     write_page(sweep_page(sweep, data), folder / "index.html")
     texts = {
-        "curve.json": json.dumps(sweep.to_json(), indent=2) + "\n",
-        "curve.csv": to_csv(sweep_point_table(sweep)),
+        "sweep.json": json.dumps(sweep.to_json(), indent=2) + "\n",
+        "sweep.csv": to_csv(sweep_point_table(sweep)),
     }
     for metric in METRICS:
         svg = draw_sweep(sweep, metric, METRICS[metric]).svg

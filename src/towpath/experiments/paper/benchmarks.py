@@ -79,7 +79,7 @@ def benchmark_spec(name: str) -> BenchmarkSpec:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A split to learn from and be evaluated on, and the truth where it is known."""
+    """A split to learn from and be evaluated on, and true relevance where it is known."""
 
     name: str
     notes: tuple[str, ...]
@@ -88,7 +88,7 @@ class Benchmark:
 
     @cached_property
     def fingerprint(self) -> str:
-        """That of the split; in a world also of the truth that recommenders are evaluated by."""
+        """That of the split; in a simulated world also of the true relevance."""
         if self.world is None:
             return self.split.fingerprint
         digest = hashlib.sha256(self.split.fingerprint.encode())

@@ -18,7 +18,7 @@ QUICK_EPOCHS, QUICK_BATCH = 3, 1024
 
 @dataclass(frozen=True)
 class Sweep:
-    """One setting of a recipe over several values: a curve, with columns drawn next to it for reference."""
+    """One setting of a recipe over several values, with columns drawn next to it for reference."""
 
     name: str  # what is varied, as a heading
     recipe: Recipe

@@ -2,7 +2,7 @@
 
 Hit and NDCG are times 100. Rel is on a scale of its own: on real data no definition of the paper's text gives
 its level (docs/deviations.md), in simulations it is the relevance summed over the list, or something like it.
-Copied as they stand, with one slip mended: LastFM DT-MCF's Hit deviation is printed as (20).
+Copied as they stand, with one misprint corrected: the deviation of DT-MCF's Hit on LastFM reads (20).
 """
 
 from dataclasses import dataclass
