@@ -108,7 +108,7 @@ def without_events(split: Split, users: int, items: int) -> Split:
         (game(reco_positive=0.0, reco_negative=0.0), "Hardly any training pair is one"),
         (
             replace(FACTS, recommended=recommended(0.5)),
-            "50% of the places in its lists hold items with fewer than 5",
+            "50% of the slots in its lists hold items with fewer than 5",
         ),
         (
             replace(FACTS, evaluated=evaluated(-0.01, 0.03)),
@@ -171,7 +171,7 @@ def test_what_is_not_known_has_no_section_but_is_named() -> None:
     html = to_html(run_page(bare))
     assert "<li>The weights: w is gone.</li>" in html
     assert "No epoch has been finished yet" in html
-    assert "no model yet, and no epoch can be told of" in html
+    assert "no model yet, and no epoch is recorded" in html
     for heading in ("How good it is", "What it recommends", "What the weighting learned"):
         assert f"{heading}</h2>" not in html
 

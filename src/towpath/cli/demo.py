@@ -23,7 +23,7 @@ class DemoOptions:
 
 
 def demo(options: DemoOptions, output: Output) -> None:
-    """Simulate a world with known relevance, train on its log, and compare the log's metrics with the truth."""
+    """Simulate a world with known relevance, train on its log, and compare its metrics with the truth."""
     # One thread: on tables this small more threads wait for each other longer than they work.
     use_threads(1)
     from towpath.files import refuse_unwritable

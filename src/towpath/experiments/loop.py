@@ -1,4 +1,4 @@
-"""The closed loop: deploy, show, draw clicks from true relevance, log, train again; several arms side by side."""
+"""The closed loop: deploy, show, draw clicks from true relevance, log, train again; several arms."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

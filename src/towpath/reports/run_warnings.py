@@ -24,11 +24,11 @@ def warnings_of(facts: RunFacts) -> tuple[str, ...]:
 
 def _unfinished(facts: RunFacts) -> Iterator[str]:
     if facts.outcome is None:
-        done = f"{len(facts.history):,} epochs" if facts.history else "no epoch"
+        done = f"{len(facts.history):,} epochs are" if facts.history else "no epoch is"
         yield (
-            f"The run has not finished: there is no model yet, and {done} is known. If it was stopped, "
-            "the command at the end of this page with --resume goes on; if it stopped itself, towpath fit "
-            "said why, and going on will say it again."
+            f"The run has not finished: there is no model yet, and {done} recorded. If it was stopped, "
+            "run the command at the end of this page with --resume; if it stopped itself, towpath fit "
+            "said why, and will say it again."
         )
 
 
