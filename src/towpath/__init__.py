@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
     from towpath.data.feature_kinds import FeatureFiles
+    from towpath.data.frames import DataFrame
     from towpath.data.interactions import Interactions
+    from towpath.data.meaning import Positive
     from towpath.data.sources import Reading
     from towpath.data.split import Part, Split
     from towpath.diagnostics.diagnose import Diagnosis
@@ -35,8 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cleaning", "Columns", "Comparison", "Diagnosis", "Evaluation", "FeatureFiles", "Fit", "Interactions",
-    "Reading", "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "diagnose", "evaluate",
-    "fit", "load", "read", "save", "split", "tune",
+    "Positive", "Reading", "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "diagnose",
+    "evaluate", "fit", "load", "read", "save", "split", "tune",
 ]  # fmt: skip
 
 SplitStrategy = Literal["leave-last-two", "time", "random"]
@@ -52,6 +54,7 @@ _HOMES = {
     "FeatureFiles": "towpath.data.feature_kinds",
     "Fit": "towpath.training.fit",
     "Interactions": "towpath.data.interactions",
+    "Positive": "towpath.data.meaning",
     "Reading": "towpath.data.sources",
     "Recipe": "towpath.methods.recipe",
     "Recommender": "towpath.serving.recommender",
@@ -69,23 +72,31 @@ def __getattr__(name: str) -> Any:  # a class of one of the modules above, or th
 
 
 def read(
-    data: str | Path,
+    data: "str | Path | DataFrame",
     *,
     data_dir: str | Path | None = None,
     columns: "Columns | None" = None,
+    positive: "str | Positive | None" = None,
     cleaning: "Cleaning | None" = None,
     features: "FeatureFiles | None" = None,
 ) -> "Reading":
-    """The events of a built-in dataset, file, glob or folder, with what was guessed and dropped."""
+    """The events of a built-in dataset, file, glob, folder or data frame, with what was guessed and dropped.
+
+    `positive` says which rows are positives where no column of labels does: a rule on the value such as
+    ">=4", or `Positive(events=("cart", "purchase"))`. `.interactions` are the positives; where the log says
+    what else was shown, their `.impressions` hold all of it.
+    """
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
     from towpath.data.feature_kinds import FeatureFiles
+    from towpath.data.meaning import Positive
     from towpath.data.sources import read
 
     return read(
-        str(data),
+        data,
         data_dir=None if data_dir is None else Path(data_dir),
         columns=columns or Columns(),
+        positive=Positive(positive) if isinstance(positive, str) else positive or Positive(),
         cleaning=cleaning or Cleaning(),
         features=features or FeatureFiles(),
     )

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from towpath.data.engine import engine, quote_identifier
-from towpath.data.scan import Source, file_errors, open_table, place_of
+from towpath.data.scan import Source, file_errors, location_of, open_table
 from towpath.data.sources import find_files
 from towpath.data.vocabulary import UNKNOWN, Vocabulary
 from towpath.errors import DataError
@@ -302,7 +302,7 @@ def _refuse(
     shown = [f"{value!r} in " for (value,) in example.fetchall() if value is not None]
     raise DataError(
         f"{sentence[0]}; {bad:,} of {total:,} {'does' if bad == 1 else 'do'} not "
-        f"(first: {''.join(shown)}{place_of(connection, source, row)}). {sentence[1]}"
+        f"(first: {''.join(shown)}{location_of(connection, source, row)}). {sentence[1]}"
     )
 
 

@@ -138,7 +138,8 @@ def split_at_random(
     interactions = interactions.rows
     draws = rng.numpy("split").random(len(interactions))
     if interactions.requests is not None:
-        draws = draws[interactions.requests]  # the rows of a slate go together
+        # The rows of a slate go together.
+        draws = rng.numpy("split").random(int(interactions.requests.max()) + 1)[interactions.requests]
     thresholds = 1 - validation_share - test_share, 1 - test_share
     statement = sql.parts_by_threshold("draw", *thresholds, labelled=interactions.labels is not None)
     parts = _parts(interactions, statement, draw=draws)

@@ -27,10 +27,10 @@ from towpath.diagnostics.bounds import (
 )
 from towpath.diagnostics.distances import Distances, Pairs, measure_distances
 from towpath.diagnostics.evidence import ENOUGH, LEVELS, Evidence, Shown, find_evidence
-from towpath.diagnostics.lists import lists_of
 from towpath.diagnostics.representation import Representation, represent
 from towpath.errors import DataError
 from towpath.models.scorer import Scorer
+from towpath.ranking.lists import top_k_lists
 from towpath.rng import Rng
 
 # Lists are made for at most so many users, drawn at random.
@@ -126,7 +126,8 @@ def diagnose(
     if len(judged.rows) == 0:
         raise DataError("A diagnosis needs rows that the model was not trained on, and there are none.")
     users = _users(split.train, rng.numpy("diagnose", "users"))
-    lists = lists_of(scorer, users, split.train.histories, _depth(judged.rows, k, split.train.n_items))
+    depth = _depth(judged.rows, k, split.train.n_items)
+    lists = top_k_lists(scorer, users, split.train.histories, depth).items
     vectors = represent(
         split.train.users,
         split.train.items,

@@ -5,7 +5,6 @@ from typing import cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from towpath.data.split import Part, Split
 from towpath.errors import ConfigError, unknown_name
@@ -20,19 +19,19 @@ from towpath.evaluation.metrics import (
 )
 from towpath.evaluation.protocols import (
     NEGATIVES,
-    NOTHING,
     PROTOCOLS,
-    Block,
     EvalProtocol,
     Negatives,
+    TargetBlock,
     blocks_of,
     sample_negatives,
 )
-from towpath.evaluation.ranking import HIDDEN, rank_targets, top_k
 from towpath.evaluation.result import Evaluation
-from towpath.evaluation.scoring import inference_mode, score_candidates
 from towpath.evaluation.task import RankingTask, task_of
 from towpath.models.scorer import Scorer
+from towpath.ranking.lists import best_of_block
+from towpath.ranking.scoring import score_block
+from towpath.ranking.top_k import rank_targets
 
 # True relevance of every pair: an array (users, items), or a function of user codes (n, 1) and items (n, k).
 Relevance = NDArray[np.floating] | Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.floating]]
@@ -60,8 +59,7 @@ def evaluate(
     negatives = sample_negatives(protocol, task, negatives_seed)
     # Sampled candidates are no list that anyone would be shown, unless their true relevance is asked for.
     places = k if negatives is None or relevance is not None else 0
-    with inference_mode(scorer):
-        values, lists = _rank_blocks(scorer, task, blocks_of(task, negatives), places)
+    values, lists = _rank_blocks(scorer, task, blocks_of(task, negatives), places)
     ranks = _ranks(values, task, negatives)
     per_user = {f.__name__.removesuffix("_at_k"): f(ranks, k) for f in _METRICS}
     if relevance is not None:
@@ -87,8 +85,7 @@ class Validator:
 
     def __call__(self, scorer: Scorer) -> dict[str, float]:
         """The means over users, as `evaluate(scorer, split, on="validation", k=k)` has them."""
-        with inference_mode(scorer):
-            values, _ = _rank_blocks(scorer, self._task, self._blocks, 0)
+        values, _ = _rank_blocks(scorer, self._task, self._blocks, 0)
         ranks = _ranks(values, self._task, None)
         return {
             "hit": float(hit_at_k(ranks, self.k).mean()),
@@ -119,7 +116,7 @@ def _check(protocol: str, on: str, k: int, n_items: int) -> None:
 
 
 def _rank_blocks(
-    scorer: Scorer, task: RankingTask, blocks: Iterable[Block], places: int
+    scorer: Scorer, task: RankingTask, blocks: Iterable[TargetBlock], places: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The rank of every target (m,) and every user's list of the best `places` candidates (n, places)."""
     # Filled in place. Small results kept from every block would lie between the large tensors that are freed
@@ -128,25 +125,19 @@ def _rank_blocks(
     lists = np.empty((len(task.users), places), dtype=np.int64)
     target = user = 0
     for block in blocks:
-        scores = score_candidates(scorer, block.users, task.seen, block.items, block.hidden)
+        scores = score_block(scorer, block.candidates, task.seen)
         found = rank_targets(scores, block.rows, block.columns, name=_namer(task, block))
         ranks[target : target + len(found)] = found.cpu().numpy()
         if places:
-            lists[user : user + len(scores)] = _best_items(scores, block, places)
+            lists[user : user + len(scores)] = best_of_block(scores, block.candidates, places)
         target, user = target + len(found), user + len(scores)
     return ranks, lists
 
 
-def _namer(task: RankingTask, block: Block) -> Callable[[int], str]:
+def _namer(task: RankingTask, block: TargetBlock) -> Callable[[int], str]:
     """What to call the user in a row of the block."""
-    return lambda row: f"user {task.split.train.user_ids.ids(block.users[row : row + 1])[0]!r}"
-
-
-def _best_items(scores: Tensor, block: Block, k: int) -> NDArray[np.int64]:
-    """The codes of each user's k best candidates, NOTHING where there are fewer: (b, k)."""
-    values, columns = top_k(scores, k)
-    items = block.items.to(scores.device).expand(len(scores), -1).gather(1, columns)
-    return items.where(values > HIDDEN, NOTHING).cpu().numpy()
+    users = block.candidates.users
+    return lambda row: f"user {task.split.train.user_ids.ids(users[row : row + 1])[0]!r}"
 
 
 def _ranks(values: NDArray[np.float64], task: RankingTask, negatives: Negatives | None) -> Ranks:

@@ -1,6 +1,7 @@
 """Who is evaluated, on which targets, and what was known before."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ class RankingTask:
         """Size of the catalogue."""
         return self.split.train.n_items
 
-    @property
+    @cached_property
     def starts(self) -> NDArray[np.int64]:
         """Where each evaluated user's targets begin in `rows` and `targets`: (n + 1,)."""
         return np.searchsorted(self.rows, np.arange(len(self.users) + 1))

@@ -11,7 +11,7 @@ from towpath.bandit.log import BanditLog
 from towpath.bandit.policies import MixedPolicy, Policy, SoftmaxPolicy, TopPolicy
 from towpath.data.vocabulary import UNKNOWN
 from towpath.errors import ConfigError, DataError
-from towpath.evaluation.scoring import inference_mode, score_catalogue
+from towpath.ranking.scoring import score_blocks
 from towpath.serving.recommender import Recommender
 
 Codes = NDArray[np.int64]
@@ -96,9 +96,9 @@ class _Adapter:
             popularity = np.log(artifact.history.item_counts.astype(np.float64))
         found = np.tile(popularity, (len(contexts), 1))
         if known.any():
-            with inference_mode(artifact.scorer):
-                scored = score_catalogue(artifact.scorer, codes[known], artifact.history.histories)
-            found[known] = scored.to(torch.float64).cpu().numpy()
+            rows = np.flatnonzero(known)
+            for block, scores in score_blocks(artifact.scorer, codes[known], artifact.history.histories):
+                found[rows[block]] = scores.to(torch.float64).cpu().numpy()
         everything = np.full((len(contexts), self._actions), -np.inf)
         everything[:, self.catalogue] = found
         return everything
