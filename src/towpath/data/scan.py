@@ -67,6 +67,16 @@ def open_source(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], co
         return _create(connection, source)
 
 
+def column_names(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> tuple[str, ...]:
+    """What the columns of these files are called; by position where there is no header line."""
+    layout = _common_layout(files)
+    if layout.kind == "parquet":
+        return _parquet_names(connection, files)
+    if layout.kind == "delimited" and not looks_like_header(layout.first_line):
+        return tuple(str(index + 1) for index in range(len(layout.first_line)))
+    return layout.first_line
+
+
 def open_frame(connection: duckdb.DuckDBPyConnection, frame: pa.Table, columns: Columns) -> Source:
     """The relation `source` over a data frame, with columns named user, item, time ... and file_row."""
     names = tuple(frame.column_names)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from towpath.bandit.log import BanditLog
@@ -116,10 +115,9 @@ class _Adapter:
         with np.errstate(divide="ignore"):
             popularity = np.log(artifact.history.item_counts.astype(np.float64))
         found = np.tile(popularity, (len(contexts), 1))
-        if known.any():
-            rows = np.flatnonzero(known)
-            for block, scores in score_blocks(artifact.scorer, codes[known], artifact.history.histories):
-                found[rows[block]] = scores.to(torch.float64).cpu().numpy()
+        rows = np.flatnonzero(known)
+        for block, scored in score_blocks(artifact.scorer, codes[rows], artifact.history.histories):
+            found[rows[block]] = scored.cpu().numpy()
         everything = np.full((len(contexts), self._actions), -np.inf)
         everything[:, self.catalogue] = found
         return everything

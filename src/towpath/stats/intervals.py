@@ -51,6 +51,11 @@ class RatioRows:
     numerator: Values
     denominator: Values
 
+    @staticmethod
+    def of_mean(values: Values) -> "RatioRows":
+        """Rows whose statistic is their mean."""
+        return RatioRows(np.zeros(len(values)), values, np.ones(len(values)))
+
     def __len__(self) -> int:
         return len(self.base)
 
