@@ -18,6 +18,7 @@ from towpath.cli.curve import curve
 from towpath.cli.data import data_app
 from towpath.cli.demo import demo
 from towpath.cli.evaluate import evaluate
+from towpath.cli.experiment import experiment
 from towpath.cli.fit import fit
 from towpath.cli.groups import spread
 from towpath.cli.output import Interrupted
@@ -42,7 +43,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(simulate_app, name="simulate")
 app.add_typer(paper_app, name="paper")
-for verb in (demo, fit, evaluate, compare, curve, tune, report, recommend, similar):
+for verb in (demo, fit, evaluate, compare, curve, tune, report, recommend, similar, experiment):
     app.command()(spread(verb))
 
 
