@@ -21,6 +21,7 @@ from towpath.cli.evaluate import evaluate
 from towpath.cli.experiment import experiment
 from towpath.cli.fit import fit
 from towpath.cli.groups import spread
+from towpath.cli.log import log_app
 from towpath.cli.output import Interrupted
 from towpath.cli.paper import paper_app
 from towpath.cli.recommend import recommend, similar
@@ -43,6 +44,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(simulate_app, name="simulate")
 app.add_typer(paper_app, name="paper")
+app.add_typer(log_app, name="log")
 for verb in (demo, fit, evaluate, compare, curve, tune, report, recommend, similar, experiment):
     app.command()(spread(verb))
 

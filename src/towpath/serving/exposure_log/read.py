@@ -7,16 +7,21 @@ from pathlib import Path
 import pyarrow as pa
 
 from towpath.errors import DataError
+from towpath.serving.exposure_log.store import LogSettings
 from towpath.serving.exposure_log.tables import TABLES, LogTables, columns_of, table_of
 
 FILES = "exposures-*.sqlite"
 
 
 def read_log(log: str) -> LogTables:
-    """The log at this place: a folder of files, one for each worker.
+    """The log at this place: a folder of files, one for each worker, or the address of a PostgreSQL database.
 
-    It is read file by file, each as it stood when its reading began.
+    A folder is read file by file, each as it stood when its reading began.
     """
+    if LogSettings(log).in_postgresql:
+        from towpath.serving.exposure_log.postgresql import read_postgresql
+
+        return read_postgresql(log)
     return LogTables(**{table: _read_files(files_of(Path(log)), table) for table in TABLES})
 
 
