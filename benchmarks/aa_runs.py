@@ -18,8 +18,8 @@ from towpath.abtest.lifts import Lift, lifts_at
 from towpath.abtest.metrics import METRICS
 from towpath.abtest.sequences import Sequence
 from towpath.abtest.simulated import Visitors, simulate_experiment
-from towpath.abtest.srm import check_split
 from towpath.rng import Rng
+from towpath.stats.sample_ratio import check_split
 
 ALPHA = 0.05
 SPLIT = "sample ratio"

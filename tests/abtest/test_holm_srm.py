@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from towpath.abtest.holm import holm
-from towpath.abtest.srm import check_split, e_value
+from towpath.stats.sample_ratio import check_split, e_value
 
 
 def test_holm_by_hand():

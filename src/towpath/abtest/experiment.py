@@ -10,11 +10,11 @@ from towpath.abtest.from_log import Excluded, ExperimentLog
 from towpath.abtest.lifts import Lift, lifts_at
 from towpath.abtest.metrics import Metric
 from towpath.abtest.sequences import Sequence, ratio_of
-from towpath.abtest.srm import SplitCheck, check_split
 from towpath.abtest.totals import Look
 from towpath.abtest.verdict import verdict_of
 from towpath.errors import DataError, unknown_name
 from towpath.stats.estimate import Estimate
+from towpath.stats.sample_ratio import SplitCheck, check_split
 
 
 @dataclass(frozen=True)

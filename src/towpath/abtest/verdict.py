@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from towpath.abtest.lifts import Lift, worse
 from towpath.abtest.metrics import METRICS, Metric
-from towpath.abtest.srm import SplitCheck
+from towpath.stats.sample_ratio import SplitCheck
 
 
 def verdict_of(lifts: Sequence[Lift], decides: Metric, split: SplitCheck, alpha: float) -> str:

@@ -8,7 +8,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -26,6 +26,7 @@ from towpath.cli.output import Interrupted
 from towpath.cli.paper import paper_app
 from towpath.cli.recommend import recommend, similar
 from towpath.cli.report import report
+from towpath.cli.serve import serve
 from towpath.cli.simulate import simulate_app
 from towpath.cli.tune import tune
 from towpath.errors import TowpathError
@@ -45,7 +46,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(simulate_app, name="simulate")
 app.add_typer(paper_app, name="paper")
 app.add_typer(log_app, name="log")
-for verb in (demo, fit, evaluate, compare, curve, tune, report, recommend, similar, experiment):
+for verb in (demo, fit, evaluate, compare, curve, tune, report, recommend, similar, serve, experiment):
     app.command()(spread(verb))
 
 
@@ -64,12 +65,21 @@ def towpath(
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of one command; called with the program's own arguments unless others are given."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    try:
+
+    def run() -> None:
         command = typer.main.get_command(app)
         # Not command.main(): it shows usage errors in its own way and gives broken pipes the code of a bug.
         with command.make_context("towpath", given or ["--help"]) as context:
             command.invoke(context)
         sys.stdout.flush()
+
+    return report_errors(run)
+
+
+def report_errors(run: Callable[[], None]) -> int:
+    """The exit code of what is run; what went wrong is said on standard error."""
+    try:
+        run()
     except typer.Exit as leaving:
         return leaving.exit_code
     except (KeyboardInterrupt, Interrupted) as stopped:

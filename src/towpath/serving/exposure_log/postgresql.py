@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from towpath.errors import ConfigError, DataError
+from towpath.serving.exposure_log.follow import Follower, Pair
 from towpath.serving.exposure_log.sqlite import KEYS, create_table
 from towpath.serving.exposure_log.store import LogError, Store
 from towpath.serving.exposure_log.tables import TABLES, LogTables, Row, columns_of, table_of, values_of
@@ -17,6 +18,7 @@ _SECONDS = 5.0  # to connect, and for one statement
 _PRUNED_AT_ONCE = 1_000
 # Two servers that start at once must not make the tables at once; any number that others hardly use.
 _LOCK = 7_071_912
+_LOOK_BACK = 200
 
 
 class PostgresqlStore(Store):
@@ -44,6 +46,15 @@ class PostgresqlStore(Store):
     def prune(self, before: int) -> int:
         """Delete the oldest rows of both tables."""
         return int(self._run(self._again(lambda connection: _prune(connection, before))))
+
+    def outcomes_after(self, number: int) -> list[tuple[int, str, str]]:
+        """Number, user and item of all outcomes of known users with a higher number."""
+        query = (
+            f"SELECT o.number, r.user_id, o.item_id FROM {PREFIX}outcomes AS o JOIN {PREFIX}requests AS r "
+            "ON o.request_id = r.request_id WHERE o.number > $1 AND r.user_id IS NOT NULL ORDER BY o.number"
+        )
+        rows = self._run(self._again(lambda connection: connection.fetch(query, number)))
+        return [tuple(row) for row in rows]
 
     def close(self) -> None:
         """Close the connection and the loop."""
@@ -85,6 +96,24 @@ class PostgresqlStore(Store):
                 if cells:
                     columns = [list(column) for column in zip(*cells, strict=True)]
                     await connection.execute(insert, *columns, timeout=_SECONDS)
+
+
+class PostgresqlFollower(Follower):
+    """Follows the table of outcomes; looks back a little, since numbers may become visible out of order."""
+
+    def __init__(self, address: str) -> None:
+        self._store = PostgresqlStore(address)
+        self._last = 0
+
+    def new(self) -> list[Pair]:
+        """The outcomes since the last call, and a few of those before it."""
+        found = self._store.outcomes_after(self._last - _LOOK_BACK)
+        self._last = max([self._last, *(number for number, _, _ in found)])
+        return [(user, item) for _, user, item in found]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._store.close()
 
 
 def read_postgresql(address: str) -> LogTables:

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 from towpath.serving.exposure_log.store import LogError, Store
@@ -14,6 +15,7 @@ _TYPES = {"time": "INTEGER", "fallback": "INTEGER", "units": "REAL", "value": "R
 # Deleted at once: more would keep answers waiting.
 _PRUNED_AT_ONCE = 1_000
 _PAGE = 4096
+_ROWS_AT_ONCE = 64
 _PATIENCE = 10.0  # seconds to wait for whoever else writes to the file, such as the deletion of a user
 
 
@@ -22,7 +24,6 @@ class SqliteStore(Store):
 
     def __init__(self, path: Path, most_megabytes: int = 0) -> None:
         self.path = path
-        self._inserts = {kind: _insert(table) for table, kind in TABLES.items()}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = connect(path)
@@ -35,10 +36,8 @@ class SqliteStore(Store):
         """One transaction for all rows."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            for kind, insert in self._inserts.items():
-                cells = [values_of(row) for row in rows if type(row) is kind]
-                if cells:
-                    self._connection.executemany(insert, cells)
+            for table, kind in TABLES.items():
+                self._insert(table, [values_of(row) for row in rows if type(row) is kind])
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._give_up()
@@ -60,6 +59,12 @@ class SqliteStore(Store):
         """Close the file; SQLite folds the write-ahead log into it."""
         self._connection.close()
 
+    def _insert(self, table: str, cells: Sequence[tuple[object, ...]]) -> None:
+        """Many rows by one statement: each statement waits for its turn among the threads of the server."""
+        for start in range(0, len(cells), _ROWS_AT_ONCE):
+            some = cells[start : start + _ROWS_AT_ONCE]
+            self._connection.execute(insert_statement(table, len(some)), [c for row in some for c in row])
+
     def _give_up(self) -> None:
         """Roll back; some errors have rolled back already."""
         if self._connection.in_transaction:
@@ -68,7 +73,7 @@ class SqliteStore(Store):
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that commits when told to and syncs when it commits, with all tables there."""
-    connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
+    connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, cached_statements=256)
     connection.execute(f"PRAGMA page_size = {_PAGE}")
     connection.execute("PRAGMA journal_mode = WAL")
     # NORMAL would not sync at a commit: what has been answered could be lost.
@@ -116,7 +121,10 @@ def _changed(path: Path, statement: str, cells: Sequence[tuple[str]]) -> list[tu
         raise LogError(f"The user cannot be deleted from {path} ({error}); try again.") from error
 
 
-def _insert(table: str) -> str:
+@cache
+def insert_statement(table: str, rows: int) -> str:
+    """The statement that inserts so many rows."""
     columns = columns_of(table)
-    places = ", ".join("?" for _ in columns)
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) ON CONFLICT DO NOTHING"
+    places = f"({', '.join('?' for _ in columns)})"
+    every = ", ".join([places] * rows)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {every} ON CONFLICT DO NOTHING"

@@ -9,26 +9,27 @@ from contextlib import suppress
 from towpath.serving.exposure_log.store import LogError, Store
 from towpath.serving.exposure_log.tables import Row
 
-# More rows than this in one transaction would keep the first of them waiting.
-_MOST_AT_ONCE = 512
 # What may wait; beyond it the disk is too slow for the traffic and requests are refused.
 _MOST_WAITING = 10_000
 _HEARTBEAT = 1.0  # seconds between looks for rows to delete when nothing is written
 
-Waiting = tuple[Sequence[Row], "asyncio.Future[None]"]
+Batch = tuple[list[Row], "asyncio.Future[None]"]
 
 
 class LogWriter:
-    """One thread that owns the store; rows go in by `write`, which returns when they are durable.
+    """One thread that owns the store; rows go in by `write`, which gives a future.
 
-    `keep_from` says from which time on rows are kept; older ones are deleted a few at a time.
+    While one batch is being written, rows for the next one gather. `keep_from` says from which time on rows
+    are kept; older ones are deleted a few at a time when there is nothing else to do.
     """
 
     def __init__(self, open_store: Callable[[], Store], keep_from: Callable[[], int] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._queue: queue.Queue[Waiting | None] = queue.Queue(_MOST_WAITING)
+        self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._keep_from = keep_from
         self._opened = self._loop.create_future()
+        self._next: Batch = ([], self._loop.create_future())
+        self._under_way: asyncio.Future[None] | None = None
         self._thread = threading.Thread(
             target=self._run, args=(open_store,), name="exposure-log", daemon=True
         )
@@ -39,33 +40,51 @@ class LogWriter:
         await asyncio.shield(self._opened)
 
     def write(self, rows: Sequence[Row]) -> "asyncio.Future[None]":
-        """A future that is done when all rows are durable, and fails with a LogError if they are not."""
-        done: asyncio.Future[None] = self._loop.create_future()
-        try:
-            self._queue.put_nowait((rows, done))
-        except queue.Full:
-            done.set_exception(
-                LogError(f"{_MOST_WAITING:,} answers wait for the exposure log already; try again later.")
-            )
+        """A future that is done when all rows are durable, and fails with a LogError if they are not.
+
+        Rows of one batch share it; a refused batch is refused for all of them.
+        """
+        gathered, done = self._next
+        if len(gathered) >= _MOST_WAITING:
+            raise LogError(f"{len(gathered):,} answers wait for the exposure log already; try again later.")
+        gathered.extend(rows)
+        if self._under_way is None:
+            # Not at once: what else arrives in this round of the loop belongs to the same batch.
+            self._under_way = done
+            self._loop.call_soon(self._hand_over)
         return done
 
     @property
     def waiting(self) -> int:
-        """How many answers wait for the log."""
-        return self._queue.qsize()
+        """How many rows wait for the next batch."""
+        return len(self._next[0])
 
     async def close(self) -> None:
         """Write what waits, then close the store."""
+        while self._under_way is not None and self._thread.is_alive():
+            await asyncio.wait([self._under_way])
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
+
+    def _hand_over(self) -> None:
+        batch, self._next = self._next, ([], self._loop.create_future())
+        self._under_way = batch[1]
+        self._queue.put(batch)
+
+    def _settle(self, done: "asyncio.Future[None]", error: Exception | None) -> None:
+        """Tell everyone of a batch, and hand over the next one."""
+        self._under_way = None
+        _finish(done, error)
+        if self._next[0]:
+            self._hand_over()
 
     def _run(self, open_store: Callable[[], Store]) -> None:
         try:
             store = open_store()
         except Exception as error:
-            self._later(_settle, [self._opened], error)
+            self._later(_finish, self._opened, error)
             return
-        self._later(_settle, [self._opened], None)
+        self._later(_finish, self._opened, None)
         try:
             while self._step(store):
                 pass
@@ -73,31 +92,17 @@ class LogWriter:
             store.close()
 
     def _step(self, store: Store) -> bool:
-        """Write what waits, or delete what is old if nothing does; false when it is time to go."""
+        """Write a batch, or delete what is old if there is none; false when it is time to go."""
         try:
-            first = self._queue.get(timeout=_HEARTBEAT)
+            batch = self._queue.get(timeout=_HEARTBEAT)
         except queue.Empty:
             self._prune(store)
             return True
-        batch, going_on = self._drain(first)
-        if batch:
-            error = _written(store, [row for rows, _ in batch for row in rows])
-            self._later(_settle, [done for _, done in batch], error)
-        return going_on
-
-    def _drain(self, first: Waiting | None) -> tuple[list[Waiting], bool]:
-        """All that waits, up to a limit, and whether there is more to come."""
-        batch: list[Waiting] = []
-        one = first
-        while one is not None:
-            batch.append(one)
-            if len(batch) == _MOST_AT_ONCE:
-                return batch, True
-            try:
-                one = self._queue.get_nowait()
-            except queue.Empty:
-                return batch, True
-        return batch, False
+        if batch is None:
+            return False
+        rows, done = batch
+        self._later(self._settle, done, _written(store, rows))
+        return True
 
     def _prune(self, store: Store) -> None:
         if self._keep_from is None:
@@ -123,11 +128,11 @@ def _written(store: Store, rows: Sequence[Row]) -> Exception | None:
     return None
 
 
-def _settle(waiting: Sequence["asyncio.Future[None]"], error: Exception | None) -> None:
-    for one in waiting:
-        if one.done():  # its client went away
-            continue
-        if error is None:
-            one.set_result(None)
-        else:
-            one.set_exception(error)
+def _finish(waiting: "asyncio.Future[None]", error: Exception | None) -> None:
+    if waiting.done():
+        return
+    if error is None:
+        waiting.set_result(None)
+    else:
+        waiting.set_exception(error)
+        waiting.exception()  # whoever waited may have gone; that is no reason to complain
