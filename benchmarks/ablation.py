@@ -13,8 +13,8 @@ from typing import Any
 from towpath.data.sources import read
 from towpath.data.split import split_leave_last_two
 from towpath.experiments.compare import compare_fits
-from towpath.experiments.kept import Done, Judging
 from towpath.experiments.pool import Work
+from towpath.experiments.result_store import EvaluationConfig, RunResult
 from towpath.methods.recipe import Recipe
 from towpath.models.registry import is_trainable
 
@@ -22,9 +22,9 @@ IDS: dict[str, Any] = {"players": "models", "floor": 0.5, "ceiling": 2.0, "penal
 SAMPLED: dict[str, Any] = {"pairs": "sampled", "loss": "logistic"}
 VARIANTS: dict[str, Recipe] = {
     "plain": Recipe("mf", "plain"),
-    "plain, same proposals": Recipe("mf", "plain", {"head_negatives": 1}),
+    "plain, same proposals": Recipe("mf", "plain", {"hard_negatives": 1}),
     "transport": Recipe("mf", "transport"),
-    "transport, uniform proposals": Recipe("mf", "transport", {"head_negatives": 0}),
+    "transport, uniform proposals": Recipe("mf", "transport", {"hard_negatives": 0}),
     "transport, w in [.5, 2]": Recipe("mf", "transport", {"floor": 0.5, "ceiling": 2.0}),
     "transport, w in [.2, 5]": Recipe("mf", "transport", {"floor": 0.2, "ceiling": 5.0}),
     "no w (w = 1)": Recipe("mf", "transport", {"floor": 1.0, "ceiling": 1.0}),
@@ -35,11 +35,11 @@ VARIANTS: dict[str, Recipe] = {
     "domain sampled": Recipe("mf", "transport", {"domain": "sampled"}),
     "domain ranking": Recipe("mf", "transport", {"domain": "ranking"}),
     "relaxation soft": Recipe("mf", "transport", {"relaxation": "soft"}),
-    "w on positives too": Recipe("mf", "transport", {"scope": "all"}),
+    "w on positives too": Recipe("mf", "transport", {"reweight": "all"}),
     "models": Recipe("mf", "transport", IDS),
-    "models, uniform proposals": Recipe("mf", "transport", IDS | {"head_negatives": 0}),
+    "models, uniform proposals": Recipe("mf", "transport", IDS | {"hard_negatives": 0}),
     "models, all pairs, domain sampled": Recipe(
-        "mf", "transport", IDS | {"scope": "all", "domain": "sampled"}
+        "mf", "transport", IDS | {"reweight": "all", "domain": "sampled"}
     ),
     "models, 5 critic steps": Recipe("mf", "transport", IDS | {"steps_g": 5}),
     "models, frozen critic": Recipe("mf", "transport", IDS | {"lipschitz": "frozen"}),
@@ -49,7 +49,7 @@ VARIANTS: dict[str, Recipe] = {
     "attention": Recipe("attention"),
     # The game weighs single pairs, so plain training with the same loss is what it is paired with.
     "attention, sampled pairs": Recipe("attention", "plain", SAMPLED),
-    "attention, sampled pairs, same proposals": Recipe("attention", "plain", SAMPLED | {"head_negatives": 1}),
+    "attention, sampled pairs, same proposals": Recipe("attention", "plain", SAMPLED | {"hard_negatives": 1}),
     "attention, transport": Recipe("attention", "transport", SAMPLED),
     "ease": Recipe("ease"),
 }
@@ -62,7 +62,7 @@ def main() -> None:
     split = split_leave_last_two(reading.interactions)
     chosen = {name: _with(VARIANTS[name], asked.set) for name in names}
 
-    def watch(done: Done) -> None:
+    def watch(done: RunResult) -> None:
         numbers = {
             e.protocol: {m: round(100 * v, 3) for m, v in e.metrics().items()} for e in done.evaluations
         }
@@ -75,9 +75,9 @@ def main() -> None:
         }
         print(json.dumps(line), flush=True)
 
-    judging = Judging(("full", "sampled"), on=asked.on)
+    evaluation = EvaluationConfig(("full", "sampled"), on=asked.on)
     work = Work(jobs=asked.jobs, watch=watch)
-    result = compare_fits(split, chosen, seeds=range(asked.seeds), judging=judging, work=work)
+    result = compare_fits(split, chosen, seeds=range(asked.seeds), evaluation=evaluation, work=work)
     text = _table(result.to_json(), names)
     print(text)
     if asked.out is not None:

@@ -1,4 +1,4 @@
-"""Seconds that an epoch of attention takes, beside RecTools' SASRec where that is at hand.
+"""Seconds that an epoch of attention takes, next to RecTools' SASRec where that is at hand.
 
     python -m benchmarks.attention ml-1m --data-dir DIR [--rectools-python PYTHON] [--threads 2] [--epochs 3]
 

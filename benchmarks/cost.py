@@ -1,4 +1,4 @@
-"""What an epoch of transport costs beside a plain one, and how soon each reaches plain's best validation.
+"""What an epoch of transport costs next to a plain one, and how soon each reaches plain's best validation.
 
     python -m benchmarks.cost ml-1m --data-dir DIR [--seeds 3]
 
@@ -18,7 +18,7 @@ import torch
 from towpath.data.sources import read
 from towpath.data.split import Split, split_leave_last_two
 from towpath.methods.recipe import Recipe
-from towpath.methods.registry import Task, method_named
+from towpath.methods.registry import TrainingTask, method_named
 from towpath.methods.run import fit
 from towpath.models.registry import build
 from towpath.models.scorer import sizes_of
@@ -27,10 +27,10 @@ from towpath.training.loop import Learner
 
 VARIANTS: dict[str, Recipe] = {
     "plain": Recipe("mf", "plain"),
-    "plain, same proposals": Recipe("mf", "plain", {"head_negatives": 1}),
+    "plain, same proposals": Recipe("mf", "plain", {"hard_negatives": 1}),
     "plain, whole catalogue": Recipe("mf", "plain", {"pairs": "catalogue"}),
     "transport (margin players)": Recipe("mf", "transport", {"warm_epochs": 0}),
-    "transport, uniform proposals": Recipe("mf", "transport", {"warm_epochs": 0, "head_negatives": 0}),
+    "transport, uniform proposals": Recipe("mf", "transport", {"warm_epochs": 0, "hard_negatives": 0}),
     "transport (models play w and g)": Recipe("mf", "transport", {"warm_epochs": 0, "players": "models"}),
     "transport, whole catalogue": Recipe("mf", "transport", {"warm_epochs": 0, "pairs": "catalogue"}),
 }
@@ -54,7 +54,7 @@ def learner_of(recipe: Recipe, split: Split) -> Learner:
     resolved, rng = recipe.resolve(), Rng(recipe.seed)
     scorer = build(recipe.model, resolved.model.model_dump(), sizes_of(split.train))
     scorer.initialise(split.train, rng)
-    task = Task(scorer, split.train, resolved.training, rng)
+    task = TrainingTask(scorer, split.train, resolved.training, rng)
     return method_named(recipe.method).learner(task, resolved.method)
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.peer_environments [implicit recbole]
 
-Their requirements exclude each other and ours, so none is installed beside towpath. An environment that is
+Their requirements exclude each other and ours, so none is installed next to towpath. An environment that is
 whole is left as it is; one whose making failed is removed, and what pip said is shown.
 """
 

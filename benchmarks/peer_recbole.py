@@ -2,7 +2,7 @@
 
     build/peers/recbole/bin/python benchmarks/peer_recbole.py FOLDER THREADS DIM
 
-FOLDER holds the arrays that `benchmarks.peers` wrote; RecBole's own files are put beside them. Answers with a
+FOLDER holds the arrays that `benchmarks.peers` wrote; RecBole's own files go there too. Answers with a
 line of JSON, the last one of what it prints.
 """
 

@@ -83,7 +83,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def write_events(split: Split, folder: Path) -> None:
-    """The three parts as arrays of codes, and `seen`, which is hidden when test is judged."""
+    """The three parts as arrays of codes, and `seen`, which is hidden when test is evaluated."""
     parts = {"train": split.train, "validation": split.validation, "test": split.test}
     arrays = {
         f"{name}_{side}": getattr(part, side) for name, part in parts.items() for side in ("users", "items")

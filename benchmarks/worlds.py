@@ -47,10 +47,10 @@ from towpath.worlds.world import World
 Cell = dict[str, Any]
 
 WORLDS = {
-    "the default: taste 0.6, blind 0.1": LatentWorld(),
-    "taste 0.6, blind 0.5": LatentWorld(exploration=0.5),
-    "taste 0.3, blind 0.1": LatentWorld(logger_taste=0.3),
-    "taste 0.3, blind 0": LatentWorld(logger_taste=0.3, exploration=0.0),
+    "the default: taste 0.6, random 0.1": LatentWorld(),
+    "taste 0.6, random 0.5": LatentWorld(exploration=0.5),
+    "taste 0.3, random 0.1": LatentWorld(logger_taste=0.3),
+    "taste 0.3, random 0": LatentWorld(logger_taste=0.3, exploration=0.0),
 }
 # The paper's columns, the plain model first since differences are to it.
 PAPER: dict[str, Recipe] = {
@@ -70,7 +70,7 @@ THREE = {
     "ipw by popularity": Recipe("mf", "ipw", settings=MF_SETTINGS | {"floor": 0.5}),
     "transport": Recipe("mf", "transport", settings=TRANSPORT_SETTINGS),
 }
-BLIND = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
+RANDOM = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 def main() -> None:
@@ -142,40 +142,40 @@ def _fit_in_world(place: Path, piece: tuple[str, str, Recipe, int]) -> Cell:
     numbers = {"full hit": full.metrics()["hit"], "rel": full.metrics()["rel"]}
     numbers["weighted hit"] = float(world.relevance_weighted_hit(full, split.test).mean())
     for protocol in ("sampled", "paper"):
-        judged = evaluate(fitted.scorer, split, protocol=protocol).metrics()  # type: ignore[arg-type]
-        numbers |= {f"{protocol} {metric}": judged[metric] for metric in ("hit", "ndcg")}
+        evaluated = evaluate(fitted.scorer, split, protocol=protocol).metrics()  # type: ignore[arg-type]
+        numbers |= {f"{protocol} {metric}": evaluated[metric] for metric in ("hit", "ndcg")}
     seconds = sum(row["seconds"] + row["validation_seconds"] for row in fitted.history)
     return {"name": name, "seed": seed, "where": clicks, "seconds": round(seconds, 1), **numbers}
 
 
 def _overlap(asked: argparse.Namespace) -> None:
-    """True clicks on a list as the share of blind showings goes from none to all; each seed is a world."""
+    """True clicks on a list as the share of random showings goes from none to all; each seed is a world."""
     wanted = _chosen(THREE, asked)
     pieces = [
-        (blind, name, recipe, seed)
-        for blind in BLIND
+        (random, name, recipe, seed)
+        for random in RANDOM
         for seed in range(asked.seeds)
         for name, recipe in wanted.items()
     ]
     cells = _finish(_fit_at_overlap, None, pieces, asked)
-    for blind in BLIND:
-        here = [cell for cell in cells if cell["where"] == blind]
-        _table(f"blind {blind:g}: true clicks on a list of ten", here, "rel", list(wanted))
+    for random in RANDOM:
+        here = [cell for cell in cells if cell["where"] == random]
+        _table(f"random {random:g}: true clicks on a list of ten", here, "rel", list(wanted))
 
 
 def _fit_at_overlap(_: None, piece: tuple[float, str, Recipe, int]) -> Cell:
-    blind, name, recipe, seed = piece
-    world = make_latent_world(LatentWorld(exploration=blind), Rng(seed))
+    random, name, recipe, seed = piece
+    world = make_latent_world(LatentWorld(exploration=random), Rng(seed))
     split = split_leave_last_two(world.log)
     fitted = fit(split, replace(recipe, seed=seed))
-    judged = evaluate(fitted.scorer, split, relevance=world.relevance).metrics()
+    evaluated = evaluate(fitted.scorer, split, relevance=world.relevance).metrics()
     best = float(world.best_relevance(10, split.train, split.validation)[np.unique(split.test.users)].mean())
     return {
         "name": name,
         "seed": seed,
-        "where": blind,
-        "rel": judged["rel"],
-        "hit": judged["hit"],
+        "where": random,
+        "rel": evaluated["rel"],
+        "hit": evaluated["hit"],
         "best": best,
     }
 

@@ -47,7 +47,9 @@ def same_floats_again(method: str, settings: dict) -> bool:
     """Whether two fits with one seed agree in everything, and another seed differs."""
     one, again, other = (fit(SPLIT, Recipe("mf", method, FAST | settings, seed)) for seed in (0, 0, 1))
     same = unchanged(one.scorer, copied(again.scorer))
-    same = same and all(torch.equal(one.beside[k], again.beside[k]) for k in one.beside)
+    same = same and all(
+        torch.equal(one.auxiliary_state[k], again.auxiliary_state[k]) for k in one.auxiliary_state
+    )
     return same and not unchanged(one.scorer, copied(other.scorer))
 
 
@@ -63,4 +65,6 @@ def same_floats_resumed(method: str, settings: dict, folder: Path) -> bool:
         for found in (whole, resumed)
     ]
     same = unchanged(whole.scorer, copied(resumed.scorer)) and timeless[0] == timeless[1]
-    return same and all(torch.equal(whole.beside[k], resumed.beside[k]) for k in whole.beside)
+    return same and all(
+        torch.equal(whole.auxiliary_state[k], resumed.auxiliary_state[k]) for k in whole.auxiliary_state
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from towpath.experiments.paper.arenas import ARENAS, ArenaForm, open_arena
+from towpath.experiments.paper.benchmarks import BENCHMARKS, BenchmarkSpec, open_benchmark
 from towpath.experiments.paper.catalogue import EXPERIMENTS
 from towpath.experiments.paper.claims import BestIsTransport, Better, CatchesUp, Rises, Steady, WeightsAre
 from towpath.experiments.paper.experiment import Experiment, Sweep
@@ -15,13 +15,13 @@ from towpath.experiments.paper.run import Asked
 from towpath.methods.recipe import Recipe
 
 FAST = {"epochs": 3, "embedding_dim": 4, "batch_size": 256}
-ALL_PAIRS = FAST | {"scope": "all"}
+ALL_PAIRS = FAST | {"reweight": "all"}
 SWEEP = Sweep("lambda", Recipe("mf", "transport", FAST), "penalty", (0.0, 1.0), ("MCF",))
 TINY = Experiment(
     name="tiny",
     title="A tiny table",
     about="A table for tests.",
-    arenas=("tiny", "tiny-simulation"),
+    benchmarks=("tiny", "tiny-simulation"),
     methods={
         "Pop": Recipe("popularity"),
         "MCF": Recipe("mf", settings=FAST),
@@ -39,12 +39,12 @@ TINY = Experiment(
     pictures=("weights", "time"),
     seeds=2,
 )
-SMALL = replace(TINY, arenas=("tiny",))  # without the simulation
+SMALL = replace(TINY, benchmarks=("tiny",))  # without the simulation
 SWEPT = Experiment(
     name="tiny-sweep",
     title="A tiny sweep",
     about="A sweep for tests.",
-    arenas=("tiny",),
+    benchmarks=("tiny",),
     methods={"MCF": Recipe("mf", settings=FAST)},
     sweeps=(SWEEP,),
     claims=(
@@ -74,8 +74,8 @@ def register(folder: Path) -> None:
     data = folder / "ratings.csv"
     if not data.exists():
         write_ratings(data)
-    ARENAS["tiny"] = ArenaForm("Tiny", str(data), note="Made for tests.")
-    ARENAS["tiny-simulation"] = ArenaForm(
+    BENCHMARKS["tiny"] = BenchmarkSpec("Tiny", str(data), note="Made for tests.")
+    BENCHMARKS["tiny-simulation"] = BenchmarkSpec(
         "Tiny simulation", str(data), {"clicks": "cut-off", "density": 0.05}
     )
     EXPERIMENTS["tiny"], EXPERIMENTS["tiny-sweep"] = TINY, SWEPT
@@ -91,7 +91,7 @@ def registered(folder: Path) -> Iterator[Path]:
     """The folder, with the tiny experiments known for as long as it is used."""
     register(folder)
     yield folder
-    for table in (ARENAS, EXPERIMENTS):
+    for table in (BENCHMARKS, EXPERIMENTS):
         for name in [name for name in table if name.startswith("tiny")]:
             del table[name]
-    open_arena.cache_clear()
+    open_benchmark.cache_clear()

@@ -1,4 +1,4 @@
-"""Recommenders that learn from the log of an earlier recommender and are judged on what they will show.
+"""Recommenders that learn from the log of an earlier recommender and are evaluated on what they will show.
 
 >>> import towpath
 >>> data = towpath.read("events.csv")                    # doctest: +SKIP
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
     from towpath.data.feature_kinds import FeatureFiles
+    from towpath.data.frames import DataFrame
     from towpath.data.interactions import Interactions
+    from towpath.data.meaning import Positive
     from towpath.data.sources import Reading
     from towpath.data.split import Part, Split
     from towpath.evaluation.comparison import Comparison
-    from towpath.evaluation.protocols import Protocol
+    from towpath.evaluation.protocols import EvalProtocol
     from towpath.evaluation.result import Evaluation
     from towpath.experiments.tune import Tuned
     from towpath.methods.recipe import Recipe
@@ -33,13 +35,14 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Cleaning", "Columns", "Comparison", "Evaluation", "FeatureFiles", "Fit", "Interactions", "Reading",
+    "Cleaning", "Columns", "Comparison", "Evaluation", "FeatureFiles", "Fit", "Interactions", "Positive",
+    "Reading",
     "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "evaluate", "fit", "load", "read",
     "save", "split", "tune",
 ]  # fmt: skip
 
-Way = Literal["leave-last-two", "time", "random"]
-WAYS = get_args(Way)  # of splitting
+SplitStrategy = Literal["leave-last-two", "time", "random"]
+SPLIT_STRATEGIES = get_args(SplitStrategy)  # of splitting
 
 # Where the types of the public functions live; they are imported when first asked for.
 _HOMES = {
@@ -50,6 +53,7 @@ _HOMES = {
     "FeatureFiles": "towpath.data.feature_kinds",
     "Fit": "towpath.training.fit",
     "Interactions": "towpath.data.interactions",
+    "Positive": "towpath.data.meaning",
     "Reading": "towpath.data.sources",
     "Recipe": "towpath.methods.recipe",
     "Recommender": "towpath.serving.recommender",
@@ -67,23 +71,31 @@ def __getattr__(name: str) -> Any:  # a class of one of the modules above, or th
 
 
 def read(
-    data: str | Path,
+    data: "str | Path | DataFrame",
     *,
     data_dir: str | Path | None = None,
     columns: "Columns | None" = None,
+    positive: "str | Positive | None" = None,
     cleaning: "Cleaning | None" = None,
     features: "FeatureFiles | None" = None,
 ) -> "Reading":
-    """The interactions of a named set, a file, a glob or a folder, with what was guessed and dropped."""
+    """The events of a built-in dataset, file, glob, folder or data frame, with what was guessed and dropped.
+
+    `positive` says which rows are positives where no column of labels does: a rule on the value such as
+    ">=4", or `Positive(events=("cart", "purchase"))`. `.interactions` are the positives; where the log says
+    what else was shown, their `.impressions` hold all of it.
+    """
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
     from towpath.data.feature_kinds import FeatureFiles
+    from towpath.data.meaning import Positive
     from towpath.data.sources import read
 
     return read(
-        str(data),
+        data,
         data_dir=None if data_dir is None else Path(data_dir),
         columns=columns or Columns(),
+        positive=Positive(positive) if isinstance(positive, str) else positive or Positive(),
         cleaning=cleaning or Cleaning(),
         features=features or FeatureFiles(),
     )
@@ -91,7 +103,7 @@ def read(
 
 def split(
     data: "Reading | Interactions",
-    how: Way = "leave-last-two",
+    how: SplitStrategy = "leave-last-two",
     *,
     validation_share: float = 0.1,
     test_share: float = 0.1,
@@ -111,7 +123,7 @@ def split(
         return splits.split_by_time(rows, **shares)
     if how == "random":
         return splits.split_at_random(rows, **shares, rng=Rng(seed))
-    raise unknown_name("split", how, WAYS)
+    raise unknown_name("split", how, SPLIT_STRATEGIES)
 
 
 def fit(split: "Split", model: str = "mf", method: str = "plain", seed: int = 0, **settings: Any) -> "Fit":
@@ -126,7 +138,7 @@ def evaluate(
     model: "Fit | Scorer",
     split: "Split",
     *,
-    protocol: "Protocol" = "full",
+    protocol: "EvalProtocol" = "full",
     on: "Part" = "test",
     k: int = 10,
 ) -> "Evaluation":
@@ -143,14 +155,14 @@ def compare(
     recipes: "Mapping[str, Recipe]",
     *,
     seeds: Sequence[int] = (0, 1, 2),
-    protocols: "Sequence[Protocol]" = ("full",),
+    protocols: "Sequence[EvalProtocol]" = ("full",),
     k: int = 10,
 ) -> "Comparison":
     """Means over seeds, and differences to the first recipe, paired by user and seed, with 95 % intervals."""
     from towpath.experiments.compare import compare_fits
-    from towpath.experiments.kept import Judging
+    from towpath.experiments.result_store import EvaluationConfig
 
-    return compare_fits(split, recipes, seeds=seeds, judging=Judging(protocols=protocols, k=k))
+    return compare_fits(split, recipes, seeds=seeds, evaluation=EvaluationConfig(protocols=protocols, k=k))
 
 
 def tune(

@@ -162,7 +162,7 @@ def _said(target: Path, advice: str) -> Iterator[None]:
 
 
 def _put_back(old: Path, target: Path) -> None:
-    """Give the older folder its name again if nothing has taken its place."""
+    """Give the older folder its name again if nothing has interacted with its place."""
     if old.exists() and not target.exists():
         os.rename(old, target)
 

@@ -31,6 +31,8 @@ from towpath.training.batches import Batch
 from towpath.training.losses import logistic_loss
 from towpath.training.settings import TrainingSettings
 
+HARD = {"hard_negatives": 1, "hard_negative_depth": 12}
+
 
 def learner(training: TrainingSettings = TRAINING, **chosen: object) -> AdversarialLearner:
     ours = AdversarialSettings(**({"warm_epochs": 1} | chosen))
@@ -41,7 +43,7 @@ def first_batch(game: AdversarialLearner) -> Batch:
     return next(iter(game._batches.epoch(1, Rng(0))))
 
 
-@pytest.mark.parametrize("pairs", [{}, {"head_negatives": 1, "head": 12}, {"pairs": "catalogue"}])
+@pytest.mark.parametrize("pairs", [{}, HARD, {"pairs": "catalogue"}])
 def test_with_every_chance_one_it_is_plain_training_float_for_float(pairs: dict) -> None:
     training = TRAINING.model_copy(update=pairs)
     game = learner(training, min_propensity=1.0)
@@ -158,7 +160,7 @@ def test_any_model_plays_either_part(f: str, g: str) -> None:
     chosen = SCORERS[f] | {"g": g, "epochs": 1, "warm_epochs": 1, "batch_size": 64}
     result = fit(SPLIT, Recipe(f, "adversarial", chosen))
     assert result.history[0]["loss"] > 0
-    assert any(key.startswith("g.") for key in result.beside)
+    assert any(key.startswith("g.") for key in result.auxiliary_state)
 
 
 def test_an_adversary_that_cannot_read_windows_is_refused() -> None:
@@ -172,11 +174,11 @@ def test_history_and_players_are_kept() -> None:
     assert 0.1 <= last["propensity"] <= 1
     assert 0 <= last["active"] <= 1
     assert last["hinge"] >= 0
-    assert {key.split(".")[0] for key in result.beside} == {"g", "link"}
+    assert {key.split(".")[0] for key in result.auxiliary_state} == {"g", "link"}
 
 
 def test_same_seed_same_floats_and_resumed_too(tmp_path: Path) -> None:
-    chosen = {"warm_epochs": 2, "head_negatives": 1, "head": 12}
+    chosen = {"warm_epochs": 2, "hard_negatives": 1, "hard_negative_depth": 12}
     assert same_floats_again("adversarial", chosen)
     assert same_floats_resumed("adversarial", chosen, tmp_path)
 

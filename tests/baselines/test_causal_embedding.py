@@ -48,7 +48,7 @@ def first_batch(learned: CausalEmbeddingLearner) -> Batch:
     return next(iter(learned._batches.epoch(1, Rng(0))))
 
 
-@pytest.mark.parametrize("pairs", [{}, {"head_negatives": 1, "head": 12}])
+@pytest.mark.parametrize("pairs", [{}, {"hard_negatives": 1, "hard_negative_depth": 12}])
 @pytest.mark.parametrize("distance", DISTANCES)
 def test_without_treatment_and_pull_it_is_plain_training_float_for_float(pairs: dict, distance: str) -> None:
     training = TRAINING.model_copy(update=pairs)
@@ -169,11 +169,11 @@ def test_every_choice_trains_and_keeps_the_treatment_vectors() -> None:
         chosen = FAST | {"distance": distance, "treatment": "inverse-popularity"}
         result = fit(SPLIT, Recipe("mf", "causal-embedding", chosen))
         assert result.history[-1]["item_distance"] > 0
-        assert result.beside["treatment.weight"].shape == (40, 9)
+        assert result.auxiliary_state["treatment.weight"].shape == (40, 9)
 
 
 def test_same_seed_same_floats_and_resumed_too(tmp_path: Path) -> None:
-    chosen = {"treatment_share": 0.3, "head_negatives": 1, "head": 12}
+    chosen = {"treatment_share": 0.3, "hard_negatives": 1, "hard_negative_depth": 12}
     assert same_floats_again("causal-embedding", chosen)
     assert same_floats_resumed("causal-embedding", chosen, tmp_path)
 

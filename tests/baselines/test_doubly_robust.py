@@ -143,7 +143,7 @@ def test_with_labels_imputed_rightly_the_correction_is_gone() -> None:
 def test_unlabelled_pairs_are_observed_too_so_imputed_labels_do_not_all_become_one() -> None:
     """Known slip: positives alone are observed, and the imputation model learns that all labels are one."""
     result = fit(SPLIT, Recipe("mf", "doubly-robust", FAST | {"epochs": 20, "patience": 20}))
-    tables = {k.removeprefix("imputation."): v for k, v in result.beside.items()}
+    tables = {k.removeprefix("imputation."): v for k, v in result.auxiliary_state.items()}
     logits = tables["users.weight"][:, :-1] @ tables["items.weight"][:, :-1].T
     logits += tables["users.weight"][:, -1:] + tables["items.weight"][:, -1] + tables["bias"]
     chances = torch.sigmoid(logits)
@@ -176,7 +176,9 @@ def test_same_seed_same_floats_and_resumed_to_the_same_floats(tmp_path: Path, pr
     assert whole.best_epoch > 2
     for other in (again, resumed):
         assert unchanged(whole.scorer, copied(other.scorer))
-        assert all(torch.equal(whole.beside[k], other.beside[k]) for k in whole.beside)
+        assert all(
+            torch.equal(whole.auxiliary_state[k], other.auxiliary_state[k]) for k in whole.auxiliary_state
+        )
         assert [r["correction"] for r in whole.history] == [r["correction"] for r in other.history]
 
 

@@ -19,10 +19,10 @@ from towpath.baselines.exposure import (
 from towpath.errors import ConfigError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
-from towpath.models.ease import taken_matrix
+from towpath.models.ease import interaction_matrix
 from towpath.models.scorer import context_of
 
-TAKEN = torch.from_numpy(taken_matrix(SPLIT.train).toarray())
+TAKEN = torch.from_numpy(interaction_matrix(SPLIT.train).toarray())
 
 
 def learner(seed: int = 0, **chosen: float) -> ExposureLearner:
@@ -48,9 +48,9 @@ def log_joint_by_hand(learned: ExposureLearner, chosen: ExposureSettings) -> flo
     users, items = vectors(learned)
     mu = learned.mu.double()
     normal = Normal(users @ items.T, chosen.precision**-0.5)
-    untaken = (mu * normal.log_prob(torch.zeros(())).exp() + 1 - mu).log()
+    not_interacted = (mu * normal.log_prob(torch.zeros(())).exp() + 1 - mu).log()
     taken = mu.log() + normal.log_prob(torch.ones(()))
-    total = torch.where(TAKEN > 0, taken, untaken).sum()
+    total = torch.where(TAKEN > 0, taken, not_interacted).sum()
     total -= chosen.ridge_users / 2 * users.square().sum() + chosen.ridge_items / 2 * items.square().sum()
     share = torch.from_numpy((SPLIT.train.item_counts / SPLIT.train.item_counts.max()) ** chosen.prior_power)
     a = chosen.prior_shown + 60 * chosen.prior_weight * share
@@ -87,8 +87,8 @@ def test_the_chance_of_exposure_lies_between_none_and_the_unconditional_odds(
     chance = torch.sigmoid(exposure_log_odds(point, odds, precision))
     assert 0 < chance < 1
     assert torch.sigmoid(exposure_log_odds(point.abs() + 0.1, odds, precision)) < chance
-    untaken, _ = pair_log_evidence(point, odds, precision)
-    assert float(untaken.exp() * (1 - chance)) == pytest.approx(1 - mu, rel=1e-9)
+    not_interacted, _ = pair_log_evidence(point, odds, precision)
+    assert float(not_interacted.exp() * (1 - chance)) == pytest.approx(1 - mu, rel=1e-9)
 
 
 @every_variant
@@ -190,7 +190,7 @@ def test_it_learns_to_rank() -> None:
         )
         assert bool(scores[taken].mean() > scores[~taken].mean() + 0.2) is better
     assert len(users) == int(TAKEN.sum())
-    assert set(result.beside) == {"exposure.mu"}
+    assert set(result.auxiliary_state) == {"exposure.mu"}
 
 
 def test_same_seed_same_floats_and_resumed_too(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_same_seed_same_floats_and_resumed_too(tmp_path: Path) -> None:
     ("chosen", "sentence"),
     [
         ({"pairs": "catalogue"}, "draws no negatives"),
-        ({"head_negatives": 1}, "draws no negatives"),
+        ({"hard_negatives": 1}, "draws no negatives"),
         ({"loss": "softmax"}, "softmax"),
         ({"init_mu": 1.0}, "init_mu cannot be"),
         ({"prior_shown": 0.5}, "prior_shown cannot be"),

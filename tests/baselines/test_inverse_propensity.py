@@ -26,6 +26,8 @@ from towpath.training.losses import logistic_loss
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
 
+HARD = {"hard_negatives": 1, "hard_negative_depth": 12}
+
 SPLIT = small_split()
 TRAINING = TrainingSettings(batch_size=64, epochs=3)
 FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "learning_rate": 0.03}
@@ -51,7 +53,7 @@ def equal(a: torch.nn.Module, b: torch.nn.Module) -> bool:
 
 
 @pytest.mark.parametrize("variant", ["unbiased", "weighted"])
-@pytest.mark.parametrize("pairs", [{}, {"head_negatives": 1, "head": 12}, {"pairs": "catalogue"}])
+@pytest.mark.parametrize("pairs", [{}, HARD, {"pairs": "catalogue"}])
 def test_propensity_one_is_plain_training_float_for_float(variant: str, pairs: dict) -> None:
     training = TRAINING.model_copy(update=pairs)
     settings = InversePropensitySettings(power=0, variant=variant)
@@ -150,7 +152,7 @@ def test_every_variant_trains_and_says_what_was_held_back(variant: str, propensi
     result = fit(SPLIT, Recipe("mf", "ipw", chosen))
     assert 0 <= result.history[-1]["clamped_logits"] <= 1
     assert 0 <= result.history[-1]["floored"] <= 1
-    kinds = {key.split(".")[0] for key in result.beside}
+    kinds = {key.split(".")[0] for key in result.auxiliary_state}
     assert kinds == ({"propensity"} if propensity == "model" else set())
 
 
@@ -190,7 +192,9 @@ def test_same_seed_same_floats_and_resumed_to_the_same_floats(tmp_path: Path, pr
     assert whole.best_epoch > 2
     assert equal(whole.scorer, again.scorer)
     assert equal(whole.scorer, resumed.scorer)
-    assert all(torch.equal(whole.beside[k], resumed.beside[k]) for k in whole.beside)
+    assert all(
+        torch.equal(whole.auxiliary_state[k], resumed.auxiliary_state[k]) for k in whole.auxiliary_state
+    )
     assert [r["loss"] for r in whole.history] == [r["loss"] for r in resumed.history]
 
 

@@ -56,8 +56,8 @@ def test_a_loss_over_whole_lists_is_refused(towpath, events: Path, tmp_path: Pat
 
 
 def test_a_curve_is_drawn_and_goes_on_where_it_stopped(towpath, events: Path, tmp_path: Path) -> None:
-    out = tmp_path / "curve"
-    asked = ["curve", events, "--method", "ipw", "--setting", "floor", "--reference", "plain", "--seeds", 1]
+    out = tmp_path / "sweep"
+    asked = ["sweep", events, "--method", "ipw", "--setting", "floor", "--reference", "plain", "--seeds", 1]
     asked += ["--protocol", "full", *QUICK, "--out", out, "--json"]
     told = towpath(*asked, "--values", ".2,1").json
     assert told["values"] == [0.2, 1.0]
@@ -85,5 +85,5 @@ def test_a_curve_is_drawn_and_goes_on_where_it_stopped(towpath, events: Path, tm
     ],
 )
 def test_a_curve_that_cannot_be_is_refused(towpath, events, tmp_path, asked, sentence) -> None:
-    assert sentence in towpath("curve", events, "--method", "ipw", *asked, "--out", tmp_path / "c").sentence()
+    assert sentence in towpath("sweep", events, "--method", "ipw", *asked, "--out", tmp_path / "c").sentence()
     assert not (tmp_path / "c").exists()

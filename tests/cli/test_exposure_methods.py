@@ -10,16 +10,16 @@ QUICK = ["--set", "epochs=3", "--set", "embedding_dim=4", "--set", "batch_size=5
 
 
 @pytest.mark.parametrize(
-    ("method", "beside"),
+    ("method", "players"),
     [("expomf", {"exposure"}), ("adversarial", {"g", "link"}), ("causal-embedding", {"treatment"})],
 )
 def test_a_baseline_is_fitted_and_recommends(
-    method: str, beside: set[str], towpath, events: Path, tmp_path: Path
+    method: str, players: set[str], towpath, events: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
     told = towpath("fit", events, "--method", method, *QUICK, "--out", out, "--json").json
     assert (told["model"], told["method"], told["epochs"]) == ("mf", method, 3)
-    assert {name.split(".")[0] for name in load_artifact(out / "artifact").beside} == beside
+    assert {name.split(".")[0] for name in load_artifact(out / "artifact").auxiliary_state} == players
     assert towpath("recommend", out, "--user", "u1", "--json").json["fallback"] is False
 
 

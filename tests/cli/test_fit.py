@@ -127,7 +127,7 @@ def wait_for_rows(run: Path, rows: int, process: subprocess.Popen[bytes]) -> Non
     raise AssertionError(f"no {rows} rows were written; exit code {process.poll()}")
 
 
-GAME = ["--method", "transport", "--set", "head_negatives=1", "--set", "head=20"]
+GAME = ["--method", "transport", "--set", "hard_negatives=1", "--set", "hard_negative_depth=20"]
 KILLED = {
     "plain": [],
     "margin players": GAME,

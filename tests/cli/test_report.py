@@ -13,12 +13,12 @@ from event_files import write_events
 from towpath.cli import main
 
 QUICK_GAME = ["--method", "transport", "--set", "epochs=3", "--set", "patience=9", "--set", "embedding_dim=4"]
-QUICK_GAME += ["--set", "batch_size=512", "--set", "head=40"]
+QUICK_GAME += ["--set", "batch_size=512", "--set", "hard_negative_depth=40"]
 
 
 @pytest.fixture(scope="module")
 def game(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of transport, beside its data: enough items for every protocol."""
+    """A finished run of transport, next to its data: enough items for every protocol."""
     folder = tmp_path_factory.mktemp("report")
     events = write_events(folder / "events.csv", users=200, items=150)
     assert main(["fit", str(events), *QUICK_GAME, "--out", str(folder / "game"), "--quiet"]) == 0
@@ -51,7 +51,7 @@ def test_the_page_of_a_game_has_every_part(towpath, game: Path, tmp_path: Path) 
         assert f"{heading}</h2>" in html
     assert "What the weighting learned</h2>" in html
     assert "repeats: first" in text
-    assert "not taken, would be shown" in text
+    assert "no interaction, would be shown" in text
     assert f"{100 * answer.json['metrics']['this run']['full']['hit']:.1f} (" in text
     assert not re.search(r'(href|src)="(?!#)|url\(|@import|<script', html.replace('xlink:href="#', ""))
 
@@ -62,8 +62,8 @@ def test_the_numbers_are_those_of_towpath_evaluate(towpath, game: Path) -> None:
     assert told["page"] == str(game / "report.html")
     assert (game / "report.html").is_file()
     for protocol in ("full", "sampled"):
-        judged = towpath("evaluate", game, "--protocol", protocol, "--json").json["metrics"]
-        assert told["metrics"]["this run"][protocol] == judged
+        evaluated = towpath("evaluate", game, "--protocol", protocol, "--json").json["metrics"]
+        assert told["metrics"]["this run"][protocol] == evaluated
 
 
 @pytest.mark.usefixtures("chartless")

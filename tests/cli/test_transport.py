@@ -19,8 +19,8 @@ def test_players_by_name(towpath, events: Path, tmp_path: Path) -> None:
     ).json
     assert (told["model"], told["method"]) == ("mf", "transport")
     assert [told["settings"][name] for name in ("players", "w", "g")] == ["models", "mf", "mf"]
-    beside = load_artifact(out / "artifact").beside
-    assert {name.split(".")[0] for name in beside} == {"w", "g"}
+    players = load_artifact(out / "artifact").auxiliary_state
+    assert {name.split(".")[0] for name in players} == {"w", "g"}
     assert "stopped_because" in told
     assert towpath("recommend", out, "--user", "u1", "--json").json["fallback"] is False
 
@@ -79,7 +79,7 @@ def test_a_collapsed_game_stops_with_its_sentence(towpath, events: Path, tmp_pat
     asked = ["fit", events, "--method", "transport", *collapse, "--out", tmp_path / "run"]
     sentence = towpath(*asked).sentence()
     assert "w collapsed in epoch" in sentence
-    assert "raise floor or ess_penalty" in sentence
+    assert "raise floor" in sentence
     assert not (tmp_path / "run" / "artifact").exists()
 
 
@@ -126,7 +126,7 @@ def test_compare_does_not_depend_on_the_number_of_jobs(towpath, wide: Path) -> N
 def test_a_setting_for_one_method_leaves_the_other_alone(towpath, wide: Path) -> None:
     one = towpath(*compared(wide)).json["rows"]
     # With fixed weights, on the same pairs, transport is plain training.
-    fixed = [f"--set=transport.{pair}" for pair in ("floor=1", "ceiling=1", "penalty=2", "head_negatives=0")]
+    fixed = [f"--set=transport.{pair}" for pair in ("floor=1", "ceiling=1", "penalty=2", "hard_negatives=0")]
     two = towpath(*compared(wide, *fixed)).json["rows"]
     means = [
         {(r["method"], r["protocol"], r["metric"]): r["mean"] for r in rows if r["metric"] == "hit"}

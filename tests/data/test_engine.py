@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from towpath.data.engine import engine, text
+from towpath.data.engine import engine, quote_literal
 from towpath.data.sources import read
 from towpath.errors import DataError
 
@@ -11,7 +11,7 @@ from towpath.errors import DataError
 def test_text_survives_quoting() -> None:
     with engine() as connection:
         for value in ("it's", "", "a''b", "\\", "naïve"):
-            assert connection.execute(f"SELECT {text(value)}").fetchall() == [(value,)]
+            assert connection.execute(f"SELECT {quote_literal(value)}").fetchall() == [(value,)]
 
 
 def test_too_little_room_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from feature_tables import values_of
 from towpath.data.columns import Columns
 from towpath.data.feature_files import read_features
-from towpath.data.feature_kinds import FeatureFiles, Told, Wish, wish_of
+from towpath.data.feature_kinds import FeatureFiles, FeatureSpec, GivenColumns, parse_feature_spec
 from towpath.data.features import MISSING
 from towpath.data.inspect import inspect
 from towpath.data.sources import read
@@ -32,14 +32,14 @@ def write(folder: Path, *rows: str, header: str = HEADER, name: str = "users.csv
     return folder / name
 
 
-def sentence(path: Path, **wishes: Wish) -> str:
+def sentence(path: Path, **specs: FeatureSpec) -> str:
     with pytest.raises(DataError) as said:
-        read_features([path], "user", IDS, Told(wishes))
+        read_features([path], "user", IDS, GivenColumns(specs))
     return str(said.value)
 
 
 def test_rows_are_joined_by_id_and_everything_else_is_counted(tmp_path: Path) -> None:
-    table, report = read_features([write(tmp_path, *ROWS)], "user", IDS, Told())
+    table, report = read_features([write(tmp_path, *ROWS)], "user", IDS, GivenColumns())
     assert [values_of(table, row, 0) for row in range(4)] == [["F"], ["M"], ["-"], ["-"]]
     assert [values_of(table, row, 1) for row in range(4)] == [["a", "b"], ["b"], ["-"], ["-"]]
     np.testing.assert_array_equal(table.numbers[:, 0], np.array([20.5, np.nan, 50, np.nan], np.float32))
@@ -58,8 +58,8 @@ def test_parquet_and_json_lists_are_multivalued(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), tmp_path / "f.parquet")
     lines = [json.dumps(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
     (tmp_path / "f.jsonl").write_text("\n".join(lines) + "\n")
-    first, _ = read_features([tmp_path / "f.parquet"], "item", IDS, Told())
-    second, _ = read_features([tmp_path / "f.jsonl"], "item", IDS, Told())
+    first, _ = read_features([tmp_path / "f.parquet"], "item", IDS, GivenColumns())
+    second, _ = read_features([tmp_path / "f.jsonl"], "item", IDS, GivenColumns())
     for table in (first, second):
         assert [values_of(table, row, 0) for row in range(4)] == [["a", "b"], ["b"], ["-"], ["-"]]
         assert [values_of(table, row, 1) for row in range(4)] == [["true"], ["false"], ["-"], ["true"]]
@@ -85,7 +85,7 @@ def test_rules_tell_kinds_apart_and_leave_out_what_names_each_row(tmp_path: Path
     rows = [f"{n},title {n},{n % 3},{n / 4},{n * 7},x{n % 2},,a;b" for n in range(60)]
     path = write(tmp_path, *rows, header="item,title,level,price,views,group,nothing,tags")
     ids = Vocabulary(pa.array(range(60)))
-    table, report = read_features([path], "item", ids, Told())
+    table, report = read_features([path], "item", ids, GivenColumns())
     kinds = {feature.name: feature.kind for feature in table.features}
     assert kinds == {
         "level": "categorical",
@@ -99,8 +99,8 @@ def test_rules_tell_kinds_apart_and_leave_out_what_names_each_row(tmp_path: Path
         "nothing": "has no values",
     }
     told = {"tags": "multivalued:;", "level": "numeric", "title": "categorical", "price": "skip"}
-    wishes = {column: wish_of(column, kind) for column, kind in told.items()}
-    other, _ = read_features([path], "item", ids, Told(wishes))
+    specs = {column: parse_feature_spec(column, kind) for column, kind in told.items()}
+    other, _ = read_features([path], "item", ids, GivenColumns(specs))
     kinds = {feature.name: feature.kind for feature in other.features}
     assert (kinds["tags"], kinds["level"], kinds["title"]) == ("multivalued", "numeric", "categorical")
     assert "price" not in kinds
@@ -108,7 +108,7 @@ def test_rules_tell_kinds_apart_and_leave_out_what_names_each_row(tmp_path: Path
 
 
 def test_a_value_counts_once_in_a_row_and_blanks_do_not(tmp_path: Path) -> None:
-    table, _ = read_features([write(tmp_path, "1,F,1.5, a |b||a", "2, M,2,b")], "user", IDS, Told())
+    table, _ = read_features([write(tmp_path, "1,F,1.5, a |b||a", "2, M,2,b")], "user", IDS, GivenColumns())
     assert values_of(table, 0, 1) == ["a", "b"]
     assert table.labels[0].values == ("F", "M")
 
@@ -128,7 +128,7 @@ def test_rows_without_an_id_are_refused(tmp_path: Path) -> None:
 
 def test_words_in_a_numeric_column_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "1,F,1,a", "2,M,young,b", "3,M,inf,b", "4,M,nan,b")
-    assert sentence(path, age=Wish("numeric")) == (
+    assert sentence(path, age=FeatureSpec("numeric")) == (
         "The numeric feature 'age' should hold numbers; 2 of its values are none (first: 'young' in line 3 "
         f"of {path}). Mend them, or read it as categories with --feature age=categorical."
     )
@@ -151,7 +151,7 @@ def test_a_file_with_nothing_to_use_is_refused(tmp_path: Path) -> None:
     assert "No column" in said
     assert "50 different values" in said
     (tmp_path / "bare.jsonl").write_text('{"user": 1}\n{"user": 2}\n')
-    assert "should have columns beside its user ids" in sentence(tmp_path / "bare.jsonl")
+    assert "should have columns next to its user ids" in sentence(tmp_path / "bare.jsonl")
     assert "does not parse" in sentence(write(tmp_path, "1,F,1,a", "2,M"))
 
 

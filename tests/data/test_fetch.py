@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from towpath.data.catalogue import CATALOGUE
+from towpath.data.builtin_datasets import BUILTIN_DATASETS
 from towpath.data.fetch import fetch
 from towpath.errors import ConfigError, DataError
 
@@ -58,8 +58,8 @@ def publisher() -> Iterator[Publisher]:
 
 @pytest.fixture
 def name(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> str:
-    entry = replace(CATALOGUE["ml-1m"], address=publisher.address, checksum=SUM)
-    monkeypatch.setitem(CATALOGUE, "ml-1m", entry)
+    entry = replace(BUILTIN_DATASETS["ml-1m"], address=publisher.address, checksum=SUM)
+    monkeypatch.setitem(BUILTIN_DATASETS, "ml-1m", entry)
     return "ml-1m"
 
 
@@ -119,7 +119,9 @@ def test_a_refusal_and_a_dead_address_are_one_sentence(
     publisher.status = 404
     with pytest.raises(DataError, match="answered 404"):
         fetch(name, tmp_path)
-    monkeypatch.setitem(CATALOGUE, name, replace(CATALOGUE[name], address="http://127.0.0.1:1/ml-1m.zip"))
+    monkeypatch.setitem(
+        BUILTIN_DATASETS, name, replace(BUILTIN_DATASETS[name], address="http://127.0.0.1:1/ml-1m.zip")
+    )
     with pytest.raises(DataError, match=r"could not be read .* with --from"):
         fetch(name, tmp_path)
     assert files(tmp_path) == []
@@ -156,7 +158,7 @@ def test_a_fetch_that_fails_leaves_no_empty_folder(name: str, publisher: Publish
 def test_without_a_published_checksum_the_first_copy_counts(
     name: str, publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(CATALOGUE, name, replace(CATALOGUE[name], checksum=None))
+    monkeypatch.setitem(BUILTIN_DATASETS, name, replace(BUILTIN_DATASETS[name], checksum=None))
     fetch(name, tmp_path)
     assert files(tmp_path) == ["ml-1m.zip", "ml-1m.zip.sha256"]
     (tmp_path / "ml-1m.zip").unlink()

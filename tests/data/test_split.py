@@ -134,7 +134,7 @@ def test_missing_times_are_refused_with_count_and_example() -> None:
 
 def test_a_split_that_leaves_a_part_empty_is_refused() -> None:
     short = small_interactions(per_user=2)
-    with pytest.raises(DataError, match="only users with at least 3 events are split"):
+    with pytest.raises(DataError, match="only users with at least 3 of them are split"):
         split_leave_last_two(short)
 
 
@@ -228,3 +228,65 @@ def test_a_place_that_cannot_be_written_is_said_and_left_alone(tmp_path: Path) -
     with pytest.raises(ArtifactError, match="cannot be written"):
         save_split(split_leave_last_two(small_interactions()), tmp_path / "file" / "split")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def shown_to_one_user(labels: list[int], requests: list[int] | None = None) -> Interactions:
+    """Rows of one user, one after the other; each row its own item."""
+    n = len(labels)
+    return Interactions(
+        users=np.zeros(n, dtype=np.int32),
+        items=np.arange(n, dtype=np.int32),
+        user_ids=Vocabulary(pa.array(["u"])),
+        item_ids=Vocabulary(pa.array(range(n))),
+        times=np.arange(n, dtype=np.int64),
+        labels=np.array(labels, dtype=np.bool_),
+        requests=None if requests is None else np.array(requests, dtype=np.int64),
+        propensities=np.linspace(0.1, 0.9, n, dtype=np.float32),
+    ).positives
+
+
+def items_of(split: Split) -> list[list[int]]:
+    return [part.items.tolist() for part in (split.train, split.validation, split.test)]
+
+
+def shown_items_of(split: Split) -> list[list[int]]:
+    return [part.rows.items.tolist() for part in (split.train, split.validation, split.test)]
+
+
+def test_what_was_shown_but_not_clicked_is_never_a_positive() -> None:
+    split = split_leave_last_two(shown_to_one_user([0, 1, 0, 1, 0, 1, 0, 1, 0]))
+    assert items_of(split) == [[1, 3], [5], [7]]
+    assert shown_items_of(split) == [[0, 1, 2, 3, 4], [5, 6], [7, 8]]
+
+
+def test_the_rows_of_a_request_stay_together() -> None:
+    whole = shown_to_one_user([1, 0, 1, 0, 0, 1, 1, 0], requests=[0, 0, 1, 1, 2, 2, 3, 3])
+    split = split_leave_last_two(whole)
+    assert items_of(split) == [[0, 2], [5], [6]]
+    assert shown_items_of(split) == [[0, 1, 2, 3], [4, 5], [6, 7]]
+
+
+def test_an_impression_log_can_be_split_by_time_and_at_random() -> None:
+    whole = shown_to_one_user([1, 0] * 10)
+    by_time = split_by_time(whole, validation_share=0.2, test_share=0.2)
+    assert items_of(by_time) == [[0, 2, 4, 6, 8, 10], [12, 14], [16, 18]]
+    at_random = split_at_random(whole, validation_share=0.3, test_share=0.3, rng=Rng(0))
+    assert sorted(i for items in shown_items_of(at_random) for i in items) == list(range(20))
+    assert all(item % 2 == 0 for items in items_of(at_random) for item in items)
+
+
+def test_a_stored_split_keeps_what_was_shown(tmp_path: Path) -> None:
+    split = split_leave_last_two(shown_to_one_user([0, 1, 0, 1, 0, 1, 0, 1, 0]))
+    save_split(split, tmp_path / "split")
+    loaded = load_split(tmp_path / "split")
+    assert loaded.fingerprint == split.fingerprint
+    assert shown_items_of(loaded) == shown_items_of(split)
+
+
+def test_joined_parts_keep_their_columns_features_and_impressions() -> None:
+    whole = shown_to_one_user([0, 1, 0, 1, 0, 1, 0, 1, 0])
+    joined = split_leave_last_two(whole).before_test
+    assert joined.items.tolist() == [1, 3, 5]
+    assert joined.propensities is not None
+    assert np.allclose(joined.propensities, np.linspace(0.1, 0.9, 9)[[1, 3, 5]])
+    assert joined.rows.items.tolist() == [0, 1, 2, 3, 4, 5, 6]

@@ -10,13 +10,13 @@ from towpath.methods.run import fit
 from towpath.transport.weights import bounded_weight
 
 SPLIT = small_split()
-FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "patience": 9, "head": 20}
+FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "patience": 9, "hard_negative_depth": 20}
 
 
 def weighed(**settings):
     recipe = Recipe("mf", "transport", FAST | settings)
     fitted = fit(SPLIT, recipe)
-    return weigh_pairs(fitted.scorer, fitted.beside, SPLIT.train, recipe), fitted
+    return weigh_pairs(fitted.scorer, fitted.auxiliary_state, SPLIT.train, recipe), fitted
 
 
 def test_weights_are_the_kept_function_of_the_margin():
@@ -25,40 +25,44 @@ def test_weights_are_the_kept_function_of_the_margin():
     pairs = weigh_pairs(fitted.scorer, {"w.line": torch.tensor([a, b, c])}, SPLIT.train, recipe)
     margins = torch.from_numpy(pairs.margins)
     expected = bounded_weight(a + b * margins + c * margins.clamp(min=0), 0.7, 1.5).numpy()
-    scope = pairs.scope
-    assert np.array_equal(scope, ~pairs.taken)  # unlabelled pairs only, by default
-    assert pairs.weights[scope] == pytest.approx(expected[scope] / expected[scope].mean(), abs=1e-5)
-    assert (pairs.weights[~scope] == 1).all()
-    assert pairs.weights[scope].std() > 0.01
+    reweight_mask = pairs.reweight_mask
+    assert np.array_equal(reweight_mask, ~pairs.interacted)  # unlabelled pairs only, by default
+    assert pairs.weights[reweight_mask] == pytest.approx(
+        expected[reweight_mask] / expected[reweight_mask].mean(), abs=1e-5
+    )
+    assert (pairs.weights[~reweight_mask] == 1).all()
+    assert pairs.weights[reweight_mask].std() > 0.01
 
 
 def test_pairs_are_drawn_as_training_draws_them():
     pairs, _ = weighed()
-    taken = SPLIT.train.pair_keys()
-    assert pairs.taken.mean() == pytest.approx(1 / 4)  # one positive and three negatives
-    assert np.array_equal(np.isin(pairs.users * SPLIT.train.n_items + pairs.items, taken), pairs.taken)
+    interacted = SPLIT.train.pair_keys()
+    assert pairs.interacted.mean() == pytest.approx(1 / 4)  # one positive and three negatives
+    assert np.array_equal(
+        np.isin(pairs.users * SPLIT.train.n_items + pairs.items, interacted), pairs.interacted
+    )
     assert 0 < pairs.shown.mean() < 1
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        {"players": "models", "scope": "all"},
+        {"players": "models", "reweight": "all"},
         {"players": "models", "w": "gmf", "domain": "sampled", "pool": 20},
-        {"pairs": "catalogue", "head_negatives": 0, "domain": "ranking"},
+        {"pairs": "catalogue", "hard_negatives": 0, "domain": "ranking"},
     ],
 )
 def test_every_way_to_play_can_be_looked_at(settings):
     pairs, _ = weighed(**settings)
-    assert pairs.weights[pairs.scope].mean() == pytest.approx(1)
+    assert pairs.weights[pairs.reweight_mask].mean() == pytest.approx(1)
     assert np.isfinite(pairs.weights).all()
-    assert pairs.scope[pairs.taken].any() == (settings.get("scope") == "all")
+    assert pairs.reweight_mask[pairs.interacted].any() == (settings.get("reweight") == "all")
 
 
 def test_the_same_run_gives_the_same_weights():
     recipe = Recipe("mf", "transport", FAST)
     fitted = fit(SPLIT, recipe)
-    one, again = (weigh_pairs(fitted.scorer, fitted.beside, SPLIT.train, recipe) for _ in range(2))
+    one, again = (weigh_pairs(fitted.scorer, fitted.auxiliary_state, SPLIT.train, recipe) for _ in range(2))
     assert np.array_equal(one.weights, again.weights)
     assert np.array_equal(one.items, again.items)
 

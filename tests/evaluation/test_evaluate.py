@@ -12,6 +12,7 @@ from towpath.errors import ConfigError, TrainingError
 from towpath.evaluation import protocols
 from towpath.evaluation.evaluate import Validator, evaluate
 from towpath.evaluation.protocols import PROTOCOLS
+from towpath.ranking import blocks
 
 # Three users, five items. Scores fall from item 0 to item 4 for everyone.
 HAND = split_of(
@@ -81,7 +82,8 @@ def test_the_size_of_blocks_does_not_matter(protocol, rows, monkeypatch) -> None
     split = small_split(users=40, items=150, per_user=12)
     scorer = random_scorer(split, ties=True)
     whole = evaluate(scorer, split, protocol=protocol)
-    monkeypatch.setattr(protocols, "rows_per_block", lambda *a, **k: rows)
+    for module in (protocols, blocks):
+        monkeypatch.setattr(module, "rows_per_block", lambda *a, **k: rows)
     again = evaluate(scorer, split, protocol=protocol)
     assert again.overall == whole.overall
     assert all(np.array_equal(again.per_user[name], whole.per_user[name]) for name in whole.per_user)
@@ -185,7 +187,7 @@ def test_the_validator_agrees_with_evaluate() -> None:
         ({"k": 6}, "between 1 and the 5 candidates"),
         ({"k": 102, "protocol": "paper"}, "101 candidates of the paper protocol"),
         ({"protocol": "sample"}, "no protocol 'sample'; did you mean 'sampled'"),
-        ({"on": "tests"}, "no part to judge on 'tests'; did you mean 'test'"),
+        ({"on": "tests"}, "no part to evaluate on 'tests'; did you mean 'test'"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(options, sentence) -> None:

@@ -11,14 +11,15 @@ import pytest
 from towpath.data.sources import read
 from towpath.data.split import Split, split_leave_last_two
 from towpath.evaluation.evaluate import Validator, evaluate
-from towpath.evaluation.protocols import NOTHING, raw_items
+from towpath.evaluation.protocols import raw_items
 from towpath.models.popularity import Popularity, PopularitySettings
 from towpath.models.scorer import sizes_of
+from towpath.ranking.blocks import NOTHING
 from towpath.rng import Rng
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 pytestmark = pytest.mark.skipif(
-    not (DATA / "ml-1m.zip").exists(), reason="ml-1m.zip does not lie in ../shared/data beside the project"
+    not (DATA / "ml-1m.zip").exists(), reason="ml-1m.zip does not lie in ../shared/data next to the project"
 )
 
 

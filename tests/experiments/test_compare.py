@@ -6,29 +6,29 @@ from small import small_split
 from towpath.errors import TowpathError
 from towpath.experiments import compare
 from towpath.experiments.compare import compare_fits
-from towpath.experiments.kept import Judging
 from towpath.experiments.pool import Work
+from towpath.experiments.result_store import EvaluationConfig
 from towpath.methods.recipe import Recipe
 
 SPLIT = small_split()
 
 
 @pytest.mark.parametrize(
-    ("judging", "sentence"),
+    ("evaluation", "sentence"),
     [
-        (Judging(k=0), "k must lie between 1 and the 40 candidates of the full protocol"),
-        (Judging(k=41), "k must lie between 1 and the 40 candidates"),
-        (Judging(protocols=("full", "ful")), "did you mean 'full'"),
-        (Judging(on="tset"), "did you mean 'test'"),
-        (Judging(protocols=("full", "sampled")), "needs 100 items that a user has no event with"),
+        (EvaluationConfig(k=0), "k must lie between 1 and the 40 candidates of the full protocol"),
+        (EvaluationConfig(k=41), "k must lie between 1 and the 40 candidates"),
+        (EvaluationConfig(protocols=("full", "ful")), "did you mean 'full'"),
+        (EvaluationConfig(on="tset"), "did you mean 'test'"),
+        (EvaluationConfig(protocols=("full", "sampled")), "needs 100 items that a user has no event with"),
     ],
 )
 def test_what_cannot_be_judged_is_refused_before_the_first_fit(
-    judging: Judging, sentence: str, monkeypatch: pytest.MonkeyPatch
+    evaluation: EvaluationConfig, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compare, "fit", lambda *_: pytest.fail("it began to train"))
     with pytest.raises(TowpathError, match=sentence):
-        compare_fits(SPLIT, {"mf": Recipe("mf")}, seeds=[0], judging=judging)
+        compare_fits(SPLIT, {"mf": Recipe("mf")}, seeds=[0], evaluation=evaluation)
 
 
 @pytest.mark.parametrize(("recipes", "seeds"), [({}, [0]), ({"mf": Recipe()}, [])])

@@ -41,7 +41,7 @@ def test_nothing_beats_the_best_list_and_clicks_follow_relevance(played):
 def test_uniform_random_lists_do_not_drift():
     world = make_latent_world(LatentWorld(users=600, items=60, shown_per_user=20), Rng(1))
     start = Start(world, LoopSettings(rounds=12, k=6, again=True), 0)
-    rounds = run_loop(start, [Arm("blind", None)])
+    rounds = run_loop(start, [Arm("random", None)])
     places = 600 * 6
     for name, per_place in (
         ("popularity", world.log.item_counts / 600),

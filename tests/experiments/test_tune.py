@@ -53,9 +53,9 @@ def scores(tuned: Tuned) -> list[tuple[dict[str, object], float]]:
 def test_a_score_is_what_validation_says_of_the_fit() -> None:
     tuned = tune(SPLIT, TUNING)
     fitted = fit(SPLIT, tuned.recipe)
-    judged = evaluate(fitted.scorer, SPLIT, on="validation").metrics()
+    evaluated = evaluate(fitted.scorer, SPLIT, on="validation").metrics()
     (trial,) = tuned.best.trials
-    assert trial.metrics == {"hit": judged["hit"], "ndcg": judged["ndcg"]}
+    assert trial.metrics == {"hit": evaluated["hit"], "ndcg": evaluated["ndcg"]}
     assert (trial.epochs, trial.best_epoch) == (len(fitted.history), fitted.best_epoch)
     assert tuned.best.mean("hit") == max(score for _, score in scores(tuned))
     assert tuned.candidates[0].values == {"l2": 0.002, "learning_rate": 0.003}  # the defaults come first
@@ -63,9 +63,9 @@ def test_a_score_is_what_validation_says_of_the_fit() -> None:
 
 
 def test_the_test_part_is_never_looked_at() -> None:
-    blind = replace(SPLIT, test=SPLIT.test.where(SPLIT.test.users < 0))
-    assert len(blind.test) == 0
-    assert scores(tune(blind, TUNING)) == scores(tune(SPLIT, TUNING))
+    random = replace(SPLIT, test=SPLIT.test.where(SPLIT.test.users < 0))
+    assert len(random.test) == 0
+    assert scores(tune(random, TUNING)) == scores(tune(SPLIT, TUNING))
 
 
 def test_the_metric_decides_and_seeds_are_averaged() -> None:
@@ -148,11 +148,11 @@ def test_if_nothing_can_be_trained_the_first_reason_is_told(
 
 
 def test_settings_that_do_not_go_together_are_told_and_passed_over() -> None:
-    grid = {"negatives": (1, 3), "head_negatives": (0, 2)}
+    grid = {"negatives": (1, 3), "hard_negatives": (0, 2)}
     tuned = tune(SPLIT, Tuning(Recipe("mf", settings=QUICK), grid, search="optuna", trials=16))
     told = {tuple(c.values.values()): c.failed for c in tuned.candidates}
     assert told.keys() == {(1, 0), (1, 2), (3, 0), (3, 2)}
-    assert "head_negatives (2) cannot exceed negatives (1)" in told.pop((1, 2))
+    assert "hard_negatives (2) cannot exceed negatives (1)" in told.pop((1, 2))
     assert set(told.values()) == {None}
     assert tuned.best.failed is None
 

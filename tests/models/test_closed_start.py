@@ -4,7 +4,7 @@ import torch
 
 from small import small_split
 from towpath.models.closed_start import Operator, decompose, start_from_data
-from towpath.models.ease import taken_matrix
+from towpath.models.ease import interaction_matrix
 from towpath.rng import Rng
 
 
@@ -40,7 +40,7 @@ def test_a_slow_decline_is_met_within_a_per_cent() -> None:
 def test_a_start_from_data_is_where_least_squares_with_a_ridge_end(shrink: float) -> None:
     """(X - P Q') Q = t P, of vectors that have been scaled back by the calibration."""
     train = small_split().train
-    taken = taken_matrix(train).toarray()
+    taken = interaction_matrix(train).toarray()
     start = start_from_data(train, 6, shrink, Rng(0))
     least = np.linalg.svd(taken, compute_uv=False)[5]
     product = start.users @ start.items.T

@@ -15,6 +15,6 @@ def test_a_value_that_cannot_be_names_its_setting() -> None:
 
 
 def test_settings_that_contradict_each_other_are_said_without_the_librarys_words() -> None:
-    sentence = r"^These settings do not go together: head_negatives \(4\) cannot exceed negatives \(3\)\.$"
+    sentence = r"^These settings do not go together: hard_negatives \(4\) cannot exceed negatives \(3\)\.$"
     with pytest.raises(ConfigError, match=sentence):
-        parse_settings(TrainingSettings, {"head_negatives": 4, "negatives": 3})
+        parse_settings(TrainingSettings, {"hard_negatives": 4, "negatives": 3})

@@ -10,7 +10,7 @@ from small import small_split
 from towpath.data.negatives import NegativeSampler
 from towpath.errors import ConfigError
 from towpath.models import factorization
-from towpath.models.ease import taken_matrix
+from towpath.models.ease import interaction_matrix
 from towpath.models.registry import MODELS, build, depends_on_seed, is_trainable
 from towpath.models.scorer import Scorer, Sizes, context_of, sizes_of
 from towpath.rng import Rng
@@ -121,9 +121,9 @@ def test_popularity_counts() -> None:
 def test_ease_meets_the_conditions_of_its_optimum() -> None:
     """Zero diagonal; off the diagonal the gradient X'(X B - X) + ridge B vanishes."""
     ease = filled("ease")
-    taken = torch.zeros(SIZES.users, SIZES.items)
-    taken[SPLIT.train.users, SPLIT.train.items] = 1
-    gradient = taken.T @ (taken @ ease.weights - taken) + 10.0 * ease.weights
+    interacted = torch.zeros(SIZES.users, SIZES.items)
+    interacted[SPLIT.train.users, SPLIT.train.items] = 1
+    gradient = interacted.T @ (interacted @ ease.weights - interacted) + 10.0 * ease.weights
     off_diagonal = ~torch.eye(SIZES.items, dtype=torch.bool)
     assert ease.weights.diagonal().abs().max() == 0
     assert gradient[off_diagonal].abs().max() < 1e-3
@@ -131,9 +131,9 @@ def test_ease_meets_the_conditions_of_its_optimum() -> None:
 
 def test_ease_scores_are_the_matrix_product() -> None:
     ease = filled("ease")
-    taken = torch.zeros(SIZES.users, SIZES.items)
-    taken[SPLIT.train.users, SPLIT.train.items] = 1
-    expected = (taken @ ease.weights)[USERS]
+    interacted = torch.zeros(SIZES.users, SIZES.items)
+    interacted[SPLIT.train.users, SPLIT.train.items] = 1
+    expected = (interacted @ ease.weights)[USERS]
     torch.testing.assert_close(scores(ease, USERS, torch.arange(SIZES.items)[None]), expected)
 
 
@@ -176,9 +176,9 @@ def test_a_start_from_the_data_ranks_like_them_when_wide_enough() -> None:
     mf = build("mf", {"embedding_dim": 39, "start": "svd"}, SIZES)
     mf.initialise(SPLIT.train, Rng(0))
     copied = scores(mf, np.arange(60), torch.arange(SIZES.items)[None])
-    taken = torch.from_numpy(taken_matrix(SPLIT.train).toarray())
-    assert torch.corrcoef(torch.stack([copied.flatten(), taken.flatten()]))[0, 1] > 0.99
-    assert copied[taken == 1].min() > copied[taken == 0].max()
+    interacted = torch.from_numpy(interaction_matrix(SPLIT.train).toarray())
+    assert torch.corrcoef(torch.stack([copied.flatten(), interacted.flatten()]))[0, 1] > 0.99
+    assert copied[interacted == 1].min() > copied[interacted == 0].max()
 
 
 @pytest.mark.parametrize("start", ["svd", "ease"])
@@ -230,7 +230,7 @@ def test_what_does_not_exist_is_said_in_a_sentence(name: str, settings: dict, se
 def test_gradients_that_a_model_knows_are_those_of_autograd(name: str) -> None:
     scorer = filled(name)
     context = context_of(scorer, USERS, SPLIT.train.histories)
-    if not scorer.knows_gradients(context, ITEMS):
+    if not scorer.has_manual_backward(context, ITEMS):
         with pytest.raises(ConfigError, match="autograd"):
             scorer.gradients(context, ITEMS, torch.zeros(ITEMS.shape), 0.0)
         return

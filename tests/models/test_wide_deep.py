@@ -204,7 +204,7 @@ def test_features_that_say_who_likes_what_help() -> None:
     assert losses[True] < 0.95 * losses[False]
 
 
-@pytest.mark.parametrize("lipschitz", ["max-norm", "spectral", "gradient-penalty", "frozen"])
+@pytest.mark.parametrize("lipschitz", ["max-norm", "gradient-penalty", "frozen"])
 def test_it_plays_every_part_of_the_game(lipschitz: str) -> None:
     settings = SMALL | {"epochs": 3, "warm_epochs": 1, "batch_size": 200, "players": "models"}
     done = fit(SPLIT, Recipe("wide_deep", "transport", settings | {"lipschitz": lipschitz}))

@@ -1,4 +1,4 @@
-"""Tables in LaTeX say what the others say, and nothing in them is taken for a command."""
+"""Tables in LaTeX say what the others say, and nothing in them is interacted for a command."""
 
 from towpath.reports.latex import escaped, to_latex
 from towpath.reports.page import Page, Section, to_html

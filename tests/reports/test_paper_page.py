@@ -30,14 +30,14 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for one in (TINY, SWEPT):
             made = plan(one, asked(folder, command=f"towpath paper run {one.name} --out DIR"))
             made.keep(folder / "out")
-            fit_all(made.pieces, 1)
+            fit_all(made.jobs_wanted, 1)
         yield folder / "out"
     monkeypatch.undo()
 
 
 @pytest.fixture(scope="module")
 def results(out: Path) -> Results:
-    """What the table found, written beside it in every form."""
+    """What the table found, written next to it in every form."""
     found = read_results(out / "tiny")
     write_results(found, out / "tiny")
     return found
@@ -49,12 +49,12 @@ def test_all_forms_are_written(results: Results, out: Path) -> None:
     ]
     html = (out / "tiny" / "index.html").read_text()
     assert "<h1>A tiny table</h1>" in html
-    assert html.count("<svg") == 2 + 1 + 4  # weights by label and score; by exposure; time in both arenas
+    assert html.count("<svg") == 2 + 1 + 4  # weights by label and score; by exposure; time in both benchmarks
     assert 'src="http' not in html
     assert "<script" not in html
     assert {path.suffix for path in others} == {".md", ".tex", ".json", ".csv", ".svg"}
     text = (out / "tiny" / "results.md").read_text()
-    assert "60.27 ± 0.15" in text  # what the paper prints, beside ours
+    assert "60.27 ± 0.15" in text  # what the paper prints, next to ours
     assert "towpath paper run tiny --out DIR" in text
     assert "10 of 10 fits are finished" in text
     assert "Made for tests." in text
@@ -88,7 +88,7 @@ def test_the_numbers_are_those_of_the_cells(results: Results, out: Path) -> None
     assert float(written["MCF"]["Hit@10 (paper)"]) == pytest.approx(rows["MCF"][3].value)
     assert float(written["DT-MCF"]["NDCG@10 in the paper"]) == 32.83
     kept = json.loads((out / "tiny" / "results.json").read_text())
-    assert kept["arenas"]["tiny"]["columns"]["MCF"]["Hit@10 (paper)"] == pytest.approx(
+    assert kept["benchmarks"]["tiny"]["columns"]["MCF"]["Hit@10 (paper)"] == pytest.approx(
         [100 * h for h in hits]
     )
 
@@ -104,7 +104,7 @@ def test_the_best_and_the_second_best_of_every_measure_are_marked(results: Resul
 
 
 def test_every_claim_is_judged_where_it_speaks(results: Results) -> None:
-    said = {(verdict.claim, verdict.arena) for verdict in results.verdicts}
+    said = {(verdict.claim, verdict.benchmark) for verdict in results.verdicts}
     assert ("MCF is better than Pop", "Tiny") in said
     assert ("DT-MCF: weights are larger on positives", "Tiny") in said
     assert ("DT-MCF: on negatives, weights rise with exposure", "Tiny simulation") in said

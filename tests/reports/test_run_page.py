@@ -13,7 +13,7 @@ from towpath.evaluation.comparison import Difference
 from towpath.evaluation.result import Evaluation
 from towpath.reports.figures import charts_available
 from towpath.reports.page import to_html
-from towpath.reports.run_facts import LOG, POPULARITY, THIS, Gap, Judged, Outcome, Recommended, RunFacts
+from towpath.reports.run_facts import LOG, POPULARITY, THIS, EvaluatedRun, Gap, Outcome, Recommended, RunFacts
 from towpath.reports.run_page import run_page
 from towpath.reports.run_results import metric_names
 from towpath.reports.run_training import training_figures
@@ -45,7 +45,7 @@ RECORD = {
 SPLIT = small_split(users=600)
 
 
-def judged(low: float, high: float) -> Judged:
+def evaluated(low: float, high: float) -> EvaluatedRun:
     """600 users, every second of whom is hit by the run."""
     hits = np.tile([0.0, 1.0], 300)
     per_user = {"hit": hits, "recall": hits, "ndcg": hits / 2, "mrr": hits / 3}
@@ -53,7 +53,7 @@ def judged(low: float, high: float) -> Judged:
     found = tuple(
         Difference(THIS, POPULARITY, "full", metric, (low + high) / 2, low, high) for metric in per_user
     )
-    return Judged(10, runs, found)
+    return EvaluatedRun(10, runs, found)
 
 
 def recommended(thin: float = 0.0) -> Recommended:
@@ -70,7 +70,7 @@ FACTS = RunFacts(
     outcome=Outcome(4, "validation Hit@10 has not risen for 2 epochs; epoch 4 is kept"),
     split=SPLIT,
     steps=(Step("read", 0, 7300, 600, 40), Step("repeats: first", 100, 7200, 600, 40)),
-    judged=judged(0.05, 0.15),
+    evaluated=evaluated(0.05, 0.15),
     recommended=recommended(),
 )
 
@@ -95,7 +95,10 @@ def without_events(split: Split, users: int, items: int) -> Split:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        (replace(FACTS, outcome=None, judged=None), "has not finished: there is no model yet, and 6 epochs"),
+        (
+            replace(FACTS, outcome=None, evaluated=None),
+            "has not finished: there is no model yet, and 6 epochs",
+        ),
         (replace(FACTS, changed="The data have changed."), "The data have changed."),
         (game(ess=0.05), "close to collapse: they are worth 5.0% of the pairs"),
         (game(w_positive=0.1), "left what users took: its mean weight is 0.10"),
@@ -106,10 +109,13 @@ def without_events(split: Split, users: int, items: int) -> Split:
             "50% of the places in its lists hold items with fewer than 5",
         ),
         (
-            replace(FACTS, judged=judged(-0.01, 0.03)),
+            replace(FACTS, evaluated=evaluated(-0.01, 0.03)),
             "not better, by more than chance, than showing everyone",
         ),
-        (replace(FACTS, judged=judged(-0.04, -0.02)), "is worse than showing everyone the most popular"),
+        (
+            replace(FACTS, evaluated=evaluated(-0.04, -0.02)),
+            "is worse than showing everyone the most popular",
+        ),
         (replace(FACTS, outcome=Outcome(6, "")), "The best epoch is the last of 6"),
         (replace(FACTS, outcome=Outcome(0, "")), "No epoch was better on validation than the start"),
         (
@@ -131,10 +137,10 @@ def test_few_judged_users_are_warned_of() -> None:
             replace(one, users=one.users[:50], per_user={m: v[:50] for m, v in one.per_user.items()})
             for one in found
         ]
-        for who, found in FACTS.judged.evaluations.items()
+        for who, found in FACTS.evaluated.evaluations.items()
     }
-    (sentence,) = warnings_of(replace(FACTS, judged=replace(FACTS.judged, evaluations=few)))
-    assert sentence.startswith("Only 50 users were judged")
+    (sentence,) = warnings_of(replace(FACTS, evaluated=replace(FACTS.evaluated, evaluations=few)))
+    assert sentence.startswith("Only 50 users were evaluated")
 
 
 def test_the_page_has_the_numbers() -> None:
@@ -169,10 +175,10 @@ def test_what_is_not_known_has_no_section_but_is_named() -> None:
 
 
 def test_recall_is_shown_where_it_says_more_than_hit() -> None:
-    assert "recall" not in metric_names(FACTS.judged)
-    one = FACTS.judged.evaluations[THIS][0]
+    assert "recall" not in metric_names(FACTS.evaluated)
+    one = FACTS.evaluated.evaluations[THIS][0]
     other = replace(one, per_user={**one.per_user, "recall": one.per_user["hit"] / 2})
-    assert "recall" in metric_names(replace(FACTS.judged, evaluations={THIS: [other]}))
+    assert "recall" in metric_names(replace(FACTS.evaluated, evaluations={THIS: [other]}))
 
 
 @pytest.mark.skipif(not charts_available(), reason="the extra `report` is not installed")

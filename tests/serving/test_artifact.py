@@ -27,8 +27,8 @@ from towpath.serving.artifact import (
     Artifact,
     artifact_of,
     load_artifact,
-    past_of,
     save_artifact,
+    serving_history_of,
 )
 
 
@@ -56,16 +56,18 @@ def test_every_model_comes_back_with_the_same_floats(model: str, tmp_path: Path)
     assert loaded.user_ids == stored.user_ids
     assert loaded.item_ids == stored.item_ids
     for part in ("starts", "items"):
-        assert np.array_equal(getattr(loaded.past.histories, part), getattr(stored.past.histories, part))
-    assert np.array_equal(loaded.past.trained, stored.past.trained)
-    assert np.array_equal(loaded.past.item_counts, stored.past.item_counts)
+        assert np.array_equal(
+            getattr(loaded.history.histories, part), getattr(stored.history.histories, part)
+        )
+    assert np.array_equal(loaded.history.trained, stored.history.trained)
+    assert np.array_equal(loaded.history.item_counts, stored.history.item_counts)
     assert {key: loaded.about[key] for key in stored.about} == stored.about
 
 
 @pytest.fixture(scope="module", params=["margin", "models"])
 def game(request: pytest.FixtureRequest) -> Artifact:
     split = small_split()
-    quick = {"epochs": 3, "embedding_dim": 4, "batch_size": 64, "shown": 5, "players": request.param}
+    quick = {"epochs": 3, "embedding_dim": 4, "batch_size": 64, "list_length": 5, "players": request.param}
     return artifact_of(fit(split, Recipe("mf", "transport", quick)), split)
 
 
@@ -74,14 +76,16 @@ def test_players_come_back_beside_the_scorer_and_change_nothing_about_it(
 ) -> None:
     save_artifact(game, tmp_path / "a")
     loaded = load_artifact(tmp_path / "a")
-    assert "w.line" in loaded.beside or {"w.scorer", "g.scorer"} <= {
-        name.rsplit(".", 2)[0] for name in loaded.beside
+    assert "w.line" in loaded.auxiliary_state or {"w.scorer", "g.scorer"} <= {
+        name.rsplit(".", 2)[0] for name in loaded.auxiliary_state
     }
-    assert loaded.beside.keys() == game.beside.keys()
-    assert all(torch.equal(loaded.beside[name], tensor) for name, tensor in game.beside.items())
-    save_artifact(replace(game, beside={}), tmp_path / "f alone")
+    assert loaded.auxiliary_state.keys() == game.auxiliary_state.keys()
+    assert all(
+        torch.equal(loaded.auxiliary_state[name], tensor) for name, tensor in game.auxiliary_state.items()
+    )
+    save_artifact(replace(game, auxiliary_state={}), tmp_path / "f alone")
     assert not (tmp_path / "f alone" / PLAYERS).exists()
-    assert load_artifact(tmp_path / "f alone").beside == {}
+    assert load_artifact(tmp_path / "f alone").auxiliary_state == {}
     one, other = (tmp_path / name / "model.safetensors" for name in ("a", "f alone"))
     assert one.read_bytes() == other.read_bytes()
 
@@ -109,7 +113,7 @@ def test_changed_players_are_refused(game: Artifact, tmp_path: Path) -> None:
 )
 def test_ids_of_any_type_come_back_unchanged(ids: pa.Array, tmp_path: Path) -> None:
     plain = an_artifact("popularity")
-    save_artifact(Artifact(plain.scorer, Vocabulary(ids), plain.item_ids, plain.past, {}), tmp_path / "a")
+    save_artifact(Artifact(plain.scorer, Vocabulary(ids), plain.item_ids, plain.history, {}), tmp_path / "a")
     # Sizes are those of the vocabulary; popularity does not depend on the number of users.
     assert load_artifact(tmp_path / "a").user_ids.values.equals(ids)
 
@@ -191,7 +195,7 @@ def test_settings_and_sizes_of_another_version_are_refused(changes: dict[str, ob
 
 def test_a_model_of_the_users_own_is_refused_and_nothing_written(tmp_path: Path) -> None:
     plain = an_artifact("popularity")
-    own = Artifact(Fixed(torch.zeros(2, 2)), plain.user_ids, plain.item_ids, plain.past, {})
+    own = Artifact(Fixed(torch.zeros(2, 2)), plain.user_ids, plain.item_ids, plain.history, {})
     with pytest.raises(ConfigError, match="Fixed is none"):
         save_artifact(own, tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
@@ -206,7 +210,7 @@ def test_a_folder_that_is_no_artifact(tmp_path: Path) -> None:
 
 def test_the_past_is_the_whole_log_in_order() -> None:
     split = small_split(users=7)
-    past = past_of(split)
+    past = serving_history_of(split)
     for user in range(7):
         parts = [part.histories.items[slice(*part.histories.starts[user : user + 2])] for part in
                  (split.train, split.validation, split.test)]  # fmt: skip

@@ -35,13 +35,13 @@ def rewrite(run: Run, **data) -> Run:
 def test_judged_are_the_run_and_popularity_with_paired_differences(run) -> None:
     gaps = told.Gaps()
     models = told.rivals_of(run, run.split, None)
-    judged = told.judge(models, run.split, 10, gaps)
-    assert list(judged.evaluations) == [THIS, POPULARITY]
-    assert judged.protocols() == ["full", "sampled"]
+    evaluated = told.assess(models, run.split, 10, gaps)
+    assert list(evaluated.evaluations) == [THIS, POPULARITY]
+    assert evaluated.protocols() == ["full", "sampled"]
     assert gaps.found == []
-    assert judged.of(THIS, "full").metrics() == evaluate(run.artifact.scorer, run.split).metrics()
-    hit = next(d for d in judged.differences if (d.protocol, d.metric) == ("full", "hit"))
-    means = [judged.of(who, "full").metrics()["hit"] for who in (THIS, POPULARITY)]
+    assert evaluated.of(THIS, "full").metrics() == evaluate(run.artifact.scorer, run.split).metrics()
+    hit = next(d for d in evaluated.differences if (d.protocol, d.metric) == ("full", "hit"))
+    means = [evaluated.of(who, "full").metrics()["hit"] for who in (THIS, POPULARITY)]
     assert hit.b == POPULARITY
     assert hit.mean == pytest.approx(means[0] - means[1])
     assert hit.low <= hit.mean <= hit.high

@@ -45,7 +45,7 @@ def test_seen_items_are_hidden_and_scores_fall(model: str) -> None:
 def test_scores_are_those_of_the_model(model: str) -> None:
     served = recommender(model)
     answer = served.recommend("u3", k=5)
-    scorer, past = served.artifact.scorer, served.artifact.past
+    scorer, past = served.artifact.scorer, served.artifact.history
     items = torch.from_numpy(served.artifact.item_ids.codes(answer.items))[None, :]
     scores = scorer.score(context_of(scorer, np.array([3]), past.histories), items)
     assert answer.scores == pytest.approx(scores[0].tolist(), abs=1e-6)
@@ -67,7 +67,7 @@ def test_many_at_once_are_the_same_as_one_by_one(model: str) -> None:
 def test_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     served, users = recommender("ease"), [f"u{n}" for n in range(60)]
     whole = served.recommend_many(users, k=5)
-    monkeypatch.setattr("towpath.serving.recommender.rows_per_block", lambda items: 7)
+    monkeypatch.setattr("towpath.ranking.blocks.rows_per_block", lambda items: 7)
     assert [a.items for a in served.recommend_many(users, k=5)] == [a.items for a in whole]
 
 
@@ -82,8 +82,8 @@ def test_unknown_users_get_the_most_popular_items_and_are_told() -> None:
 
 def test_users_without_training_events_get_the_fallback_without_what_they_had() -> None:
     served = recommender("mf")
-    past = replace(served.artifact.past, trained=np.arange(60) != 2)
-    answer = Recommender(replace(served.artifact, past=past)).recommend("u2", k=8)
+    past = replace(served.artifact.history, trained=np.arange(60) != 2)
+    answer = Recommender(replace(served.artifact, history=past)).recommend("u2", k=8)
     assert answer.fallback
     assert not taken_by("u2") & set(answer.items)
 

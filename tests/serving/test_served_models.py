@@ -11,10 +11,10 @@ from contracts import SCORERS
 from feature_tables import with_features
 from small import small_split
 from towpath.errors import ConfigError, DataError
-from towpath.evaluation.scoring import judging
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.scorer import Scorer, context_of
+from towpath.ranking.scoring import inference_mode
 from towpath.serving.artifact import Artifact, artifact_of, load_artifact, save_artifact
 from towpath.serving.recommender import Recommender
 
@@ -33,7 +33,7 @@ once = cache(fitted)
 
 
 def scores(scorer: Scorer) -> torch.Tensor:
-    with judging(scorer):
+    with inference_mode(scorer):
         return scorer.score(context_of(scorer, USERS, SPLIT.train.histories), EVERYTHING)
 
 
@@ -52,7 +52,7 @@ def test_the_same_seed_fits_the_same_floats(model: str) -> None:
 
 
 def test_what_a_user_has_had_is_never_listed(model: str) -> None:
-    past = once(model).past.histories
+    past = once(model).history.histories
     for code, answer in enumerate(Recommender(once(model)).recommend_many([f"u{n}" for n in USERS], k=28)):
         had = once(model).item_ids.ids(past.items[past.starts[code] : past.starts[code + 1]])
         assert not set(had) & set(answer.items)

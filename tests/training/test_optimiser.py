@@ -82,8 +82,8 @@ def test_a_rate_for_nothing_is_an_error() -> None:
 def test_a_pace_shortens_every_rate_alike(sparse: bool) -> None:
     scorer = TwoTables(0.1, sparse)
     optimiser = Optimiser([scorer], 0.5)
-    optimiser.walk_at(0.1)
-    optimiser.walk_at(0.5)  # of the full rate, not of the last one
+    optimiser.set_lr_scale(0.1)
+    optimiser.set_lr_scale(0.5)  # of the full rate, not of the last one
     steps(scorer, optimiser, 1)
     assert scorer.fast.weight[1].tolist() == pytest.approx([0.75, 0.75], abs=1e-5)
     assert scorer.slow.weight[1].tolist() == pytest.approx([0.975, 0.975], abs=1e-5)

@@ -15,7 +15,7 @@ from towpath.models.scorer import Scorer, sizes_of
 from towpath.rng import Rng
 from towpath.training.batches import CatalogueBatches, SampledBatches
 from towpath.training.checkpoint import load_checkpoint
-from towpath.training.fit import Row
+from towpath.training.fit import EpochMetrics
 from towpath.training.loop import train
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser, clip_gradients
@@ -34,7 +34,7 @@ def learner_on(split: Split, seed: int = 0, settings: TrainingSettings = SETTING
     return PlainLearner(scorer, split.train, settings, Rng(seed))
 
 
-def rising(scorer: Scorer) -> Row:
+def rising(scorer: Scorer) -> EpochMetrics:
     """A validation that prefers what was trained longer: the size of the item vectors grows."""
     assert isinstance(scorer, Factorization)
     return {"validation_hit": float(scorer.items.weight.detach().abs().sum())}
@@ -134,7 +134,7 @@ def test_the_best_epoch_is_kept() -> None:
     kept: dict[float, dict[str, torch.Tensor]] = {}
     learner = learner_on(small_split())
 
-    def validate(scorer: Scorer) -> Row:
+    def validate(scorer: Scorer) -> EpochMetrics:
         value = next(quality)
         kept[value] = {k: v.clone() for k, v in scorer.state_dict().items()}
         return {"validation_hit": value}
@@ -151,11 +151,11 @@ class WithAPlayerBeside(PlainLearner):
 
     epoch_number = 0
 
-    def epoch(self, number: int) -> Row:
+    def epoch(self, number: int) -> EpochMetrics:
         self.epoch_number = number
         return super().epoch(number)
 
-    def beside(self) -> dict[str, torch.Tensor]:
+    def auxiliary_state(self) -> dict[str, torch.Tensor]:
         return {"w.epoch": torch.tensor(self.epoch_number)}
 
 
@@ -163,7 +163,7 @@ def test_other_players_are_kept_as_they_were_in_the_best_epoch(tmp_path: Path) -
     split = small_split()
     quality = iter([0.0, 1.0, 5.0, 2.0, 2.0])
 
-    def validate(scorer: Scorer) -> Row:
+    def validate(scorer: Scorer) -> EpochMetrics:
         return {"validation_hit": next(quality)}
 
     def learner() -> WithAPlayerBeside:
@@ -173,7 +173,7 @@ def test_other_players_are_kept_as_they_were_in_the_best_epoch(tmp_path: Path) -
     checkpoint = tmp_path / "checkpoint.safetensors"
     train(learner(), validate, SETTINGS.model_copy(update={"epochs": 3}), checkpoint=checkpoint)
     fit = train(learner(), validate, SETTINGS.model_copy(update={"epochs": 4}), checkpoint=checkpoint)
-    assert (fit.best_epoch, fit.beside) == (2, {"w.epoch": torch.tensor(2)})
+    assert (fit.best_epoch, fit.auxiliary_state) == (2, {"w.epoch": torch.tensor(2)})
 
 
 def test_a_start_that_training_makes_worse_is_kept() -> None:

@@ -14,7 +14,7 @@ from towpath.models.scorer import Scorer, Sizes
 from towpath.rng import Rng
 from towpath.training.batch import Batch
 from towpath.training.batches import make_batches
-from towpath.training.fit import Row
+from towpath.training.fit import EpochMetrics
 from towpath.training.losses import catalogue_softmax_risk, softmax_loss
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
@@ -38,7 +38,7 @@ def batches_of(**changes: object) -> tuple[WindowBatches, list[Batch]]:
 
 
 def instances(batch: Batch) -> list[tuple[int, tuple[int, ...], int]]:
-    """Each instance as (user, what they had taken within the window, what they took next)."""
+    """Each instance as (user, what they had interacted with within the window, what they took next)."""
     context = batch.context
     assert context.steps is not None
     width = context.histories.shape[1]
@@ -117,7 +117,7 @@ def test_negatives_are_sampled_or_left_to_the_loss() -> None:
 
 
 def test_head_negatives_come_from_the_ranking() -> None:
-    source, _ = batches_of(negatives=2, head_negatives=2, head=1)
+    source, _ = batches_of(negatives=2, hard_negatives=2, hard_negative_depth=1)
     source.refresh()
     drawn = [
         (user, item)
@@ -154,12 +154,12 @@ def test_training_on_windows_lowers_the_loss(loss: str) -> None:
 def test_a_run_with_dropout_resumes_to_the_same_floats(method: str, tmp_path: Path) -> None:
     settings = {"embedding_dim": 8, "history_length": 4, "dropout": 0.3, "batch_size": 64, "epochs": 4}
     if method == "transport":
-        settings |= {"players": "models", "shown": 5}
+        settings |= {"players": "models", "list_length": 5}
     recipe = Recipe("attention", method, settings | {"patience": 9})
     whole = fit(SPLIT, recipe)
     checkpoint = tmp_path / "checkpoint.safetensors"
 
-    def killed_after_two(row: Row) -> None:
+    def killed_after_two(row: EpochMetrics) -> None:
         if row["epoch"] == 2:
             raise KeyboardInterrupt
 

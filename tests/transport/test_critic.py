@@ -9,14 +9,14 @@ from towpath.models.scorer import Context, Sizes
 from towpath.rng import Rng
 from towpath.transport.critic import ModelCritic
 from towpath.transport.frozen import FrozenFeatures
+from towpath.transport.game_batch import CandidatePairs, GameBatch
 from towpath.transport.lipschitz import Control, GradientPenalty, MaxNorm, gradient_lengths
 from towpath.transport.objective import transport_gap
-from towpath.transport.pairs import Pairs, Table
 
 POINTS = 50
 
 
-def fifty_pairs() -> tuple[FrozenFeatures, Table, torch.Tensor]:
+def fifty_pairs() -> tuple[FrozenFeatures, GameBatch, torch.Tensor]:
     """Fifty pairs of a frozen factorisation, one measure uniform, the other on ten of them."""
     source = build("mf", {"embedding_dim": 4, "init_std": 1.0}, Sizes(POINTS, POINTS))
     from small import small_split
@@ -28,22 +28,22 @@ def fifty_pairs() -> tuple[FrozenFeatures, Table, torch.Tensor]:
     frozen.take(source)
     context = Context(torch.arange(POINTS), torch.zeros(POINTS, 0, dtype=torch.long))
     items = torch.arange(POINTS).flip(0)[:, None]
-    pairs = Pairs(context, items, torch.zeros(POINTS, 1))
+    pairs = CandidatePairs(context, items, torch.zeros(POINTS, 1))
     mass_f = torch.zeros(POINTS, 1)
     mass_f[::5] = 0.1
     flat = torch.ones(POINTS, 1)
     mass_w = flat / POINTS
-    return frozen, Table(pairs, flat, flat, flat.bool(), mass_f, pairs, mass_f), mass_w
+    return frozen, GameBatch(pairs, flat, flat, flat.bool(), mass_f, pairs, mass_f), mass_w
 
 
-def exact_distance(frozen: FrozenFeatures, table: Table, mass_w: torch.Tensor) -> float:
+def exact_distance(frozen: FrozenFeatures, table: GameBatch, mass_w: torch.Tensor) -> float:
     places = frozen.features(table.pairs.context, table.pairs.items)[:, 0].double()
     costs = torch.cdist(places, places).numpy()
     a, b = (m[:, 0].double().numpy() for m in (mass_w, table.mass_f))
     return float(ot.emd2(a / a.sum(), b / b.sum(), costs))
 
 
-def value(critic: ModelCritic, table: Table, mass_w: torch.Tensor) -> float:
+def value(critic: ModelCritic, table: GameBatch, mass_w: torch.Tensor) -> float:
     with torch.no_grad():
         return float(transport_gap(critic(table.pairs), mass_w, critic(table.deployed), table.mass_f))
 
@@ -71,7 +71,7 @@ def test_the_critic_is_one_lipschitz_whatever_its_heights() -> None:
     assert (rises <= torch.cdist(places, places) + 1e-4).all()
 
 
-def model_critic(control: Control, bound: float = 4.0) -> tuple[ModelCritic, Table, torch.Tensor]:
+def model_critic(control: Control, bound: float = 4.0) -> tuple[ModelCritic, GameBatch, torch.Tensor]:
     _, table, mass_w = fifty_pairs()
     model = build("mf", {"embedding_dim": 4, "init_std": 0.3}, Sizes(POINTS, POINTS))
     from small import small_split

@@ -15,9 +15,11 @@ from towpath.training.settings import TrainingSettings
 from towpath.transport.game import TransportLearner
 from towpath.transport.settings import TransportSettings
 
+HARD = {"hard_negatives": 1, "hard_negative_depth": 12}
+
 SPLIT = small_split()
 TRAINING = TrainingSettings(batch_size=64, epochs=3)
-FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "shown": 5}
+FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "list_length": 5}
 
 
 def model(seed: int = 0) -> Scorer:
@@ -28,7 +30,7 @@ def model(seed: int = 0) -> Scorer:
 
 def learner(training: TrainingSettings = TRAINING, **settings: object) -> TransportLearner:
     return TransportLearner(
-        model(), SPLIT.train, training, TransportSettings(**({"shown": 5} | settings)), Rng(0)
+        model(), SPLIT.train, training, TransportSettings(**({"list_length": 5} | settings)), Rng(0)
     )
 
 
@@ -42,7 +44,7 @@ def unchanged(module: torch.nn.Module, before: dict[str, torch.Tensor]) -> bool:
 
 @pytest.mark.parametrize("schedule", ["flat", "nested", "simultaneous"])
 @pytest.mark.parametrize("players", ["margin", "models"])
-@pytest.mark.parametrize("pairs", [{}, {"head_negatives": 1, "head": 12}, {"pairs": "catalogue"}])
+@pytest.mark.parametrize("pairs", [{}, HARD, {"pairs": "catalogue"}])
 def test_frozen_weights_without_penalty_are_plain_training_float_for_float(
     schedule: str, players: str, pairs: dict
 ) -> None:
@@ -57,14 +59,14 @@ def test_frozen_weights_without_penalty_are_plain_training_float_for_float(
 
 @pytest.mark.parametrize("players", ["margin", "models"])
 def test_each_move_reaches_its_own_player_only(players: str) -> None:
-    game = learner(players=players, scope="all")
+    game = learner(players=players, reweight="all")
     game._deployment.begin_epoch(1, Rng(0))
     batch = next(iter(game._batches.epoch(1, Rng(0))))
     modules = {"f": game.scorer, "w": game.weights, "g": game.critic}
     for mover in "gwf":
         before = {name: copied(module) for name, module in modules.items()}
         scored = game._scored(batch)
-        table = game._table(scored)
+        table = game._game_batch(scored)
         assert table.deploys_something
         if mover == "f":
             game._move_f(scored, table, game._weights_of(table))
@@ -78,18 +80,24 @@ def test_each_move_reaches_its_own_player_only(players: str) -> None:
 
 VARIANTS = [
     {"players": "margin", "domain": "sampled", "pool": 15},
-    {"players": "margin", "domain": "exact", "refresh": 2},
+    {"players": "margin", "domain": "exact", "steps_g": 2},
     {"players": "margin", "domain": "ranking"},
-    {"players": "margin", "head_negatives": 1, "head": 12},
+    {"players": "margin", "hard_negatives": 1, "hard_negative_depth": 12},
     {"players": "margin", "relaxation": "soft"},
-    {"players": "margin", "relaxation": "straight-through", "schedule": "simultaneous"},
+    {"players": "margin", "relaxation": "soft", "schedule": "simultaneous"},
     {"players": "margin", "measure": "literal"},
     {"players": "margin", "target_distance": 0.5},
-    {"players": "margin", "scope": "all", "ess_penalty": 0.5},
-    {"players": "models", "domain": "ranking", "lipschitz": "spectral"},
+    {"players": "margin", "reweight": "all"},
+    {"players": "models", "domain": "ranking", "lipschitz": "gradient-penalty"},
     {"players": "models", "lipschitz": "gradient-penalty", "steps_g": 2},
     {"players": "models", "lipschitz": "frozen", "schedule": "nested", "steps_w": 2, "steps_g": 2},
-    {"players": "models", "lipschitz": "none", "scope": "all", "order": "fwg", "fresh": False, "steps_w": 2},
+    {
+        "players": "models",
+        "lipschitz": "none",
+        "reweight": "all",
+        "fresh": False,
+        "steps_w": 2,
+    },
     {"players": "models", "w": "mf", "g": "mf", "warm_epochs": 0},
     {"players": "margin", "pairs": "catalogue"},
     {"players": "models", "pairs": "catalogue", "domain": "ranking"},
@@ -104,16 +112,16 @@ def test_every_variant_plays_and_reports_the_game(settings: dict) -> None:
     assert last["risk"] > 0
     assert last["lipschitz"] > 0
     assert 0 <= last["reco_negative"] <= 1
-    assert all(key.startswith(("w.", "g.")) for key in result.beside)
-    assert any(key.startswith("w.") for key in result.beside)
+    assert all(key.startswith(("w.", "g.")) for key in result.auxiliary_state)
+    assert any(key.startswith("w.") for key in result.auxiliary_state)
 
 
 @pytest.mark.parametrize("players", ["margin", "models"])
 def test_same_seed_same_floats(players: str) -> None:
-    recipe = Recipe("mf", "transport", FAST | {"players": players, "head_negatives": 1, "head": 12})
+    recipe = Recipe("mf", "transport", FAST | HARD | {"players": players})
     first, again = fit(SPLIT, recipe), fit(SPLIT, recipe)
     assert unchanged(first.scorer, copied(again.scorer))
-    assert all(torch.equal(first.beside[k], again.beside[k]) for k in first.beside)
+    assert all(torch.equal(first.auxiliary_state[k], again.auxiliary_state[k]) for k in first.auxiliary_state)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +129,8 @@ def test_same_seed_same_floats(players: str) -> None:
     [
         {"players": "margin", "target_distance": 0.5, "domain": "ranking"},
         {"players": "models", "lipschitz": "frozen", "steps_g": 2},
-        {"players": "models", "head_negatives": 1, "head": 12},
-        {"players": "margin", "order": "wgf"},
+        {"players": "models", "hard_negatives": 1, "hard_negative_depth": 12},
+        {"players": "margin", "steps_w": 2},
         {"players": "margin", "schedule": "simultaneous"},
     ],
 )
@@ -133,7 +141,9 @@ def test_a_resumed_game_reaches_the_same_floats(tmp_path: Path, settings: dict) 
     fit(SPLIT, Recipe("mf", "transport", chosen | {"epochs": 2}), checkpoint=checkpoint)
     resumed = fit(SPLIT, Recipe("mf", "transport", chosen | {"epochs": 5}), checkpoint=checkpoint)
     assert unchanged(whole.scorer, copied(resumed.scorer))
-    assert all(torch.equal(whole.beside[k], resumed.beside[k]) for k in whole.beside)
+    assert all(
+        torch.equal(whole.auxiliary_state[k], resumed.auxiliary_state[k]) for k in whole.auxiliary_state
+    )
     assert whole.history[-1]["penalty"] == resumed.history[-1]["penalty"]
 
 
@@ -148,7 +158,7 @@ def test_a_tight_target_raises_the_penalty_and_a_loose_one_lowers_it(schedule: s
 
 def test_without_a_penalty_w_flees_and_the_game_is_called_off() -> None:
     """The risk alone rewards w for choosing easy pairs: the paper's `degenerates` without the regulariser."""
-    chosen = {"penalty": 0, "scope": "all", "floor": 0.0, "learning_rate_w": 0.5, "epochs": 40}
+    chosen = {"penalty": 0, "reweight": "all", "floor": 0.0, "learning_rate_w": 0.5, "epochs": 40}
     with pytest.raises(TrainingError, match=r"w (left the positives|collapsed) in epoch \d+"):
         fit(SPLIT, Recipe("mf", "transport", FAST | chosen | {"players": "models", "patience": 40}, seed=2))
 
@@ -163,15 +173,14 @@ def test_w_moves_towards_what_is_shown() -> None:
     ("settings", "sentence"),
     [
         ({"floor": 3, "ceiling": 2}, "floor"),
-        ({"order": "ffw"}, "order names each of f, w and g once"),
         ({"domain": "ranking", "relaxation": "soft"}, "no gradient"),
         ({"domain": "sampled", "pool": 3}, "cannot exceed pool"),
         ({"players": "models", "w": "ease"}, "w needs a model with parameters to train"),
         ({"players": "models", "g": "mff"}, "did you mean 'mf'"),
         ({"penality": 1}, "did you mean 'penalty'"),
-        ({"head_negatives": 4}, "cannot exceed negatives"),
+        ({"hard_negatives": 4}, "cannot exceed negatives"),
         ({"warm_epochs": 3}, "none left for the game"),
-        ({"shown": 41}, "cannot be made of 40"),
+        ({"list_length": 41}, "cannot be made of 40"),
     ],
 )
 def test_what_does_not_fit_together_is_said(settings: dict, sentence: str) -> None:

@@ -45,11 +45,13 @@ def test_gradients(function, arguments) -> None:
 
 def test_measures_by_hand() -> None:
     weights = torch.tensor([[9.0, 1.0, 3.0]])
-    scope = torch.tensor([[False, True, True]])
-    assert mass(weights, scope).tolist() == [[0.0, 0.25, 0.75]]
-    assert mass(weights, scope, "literal").tolist() == [[0.0, 0.5, 1.5]]
-    assert mass(torch.zeros(1, 3), scope).tolist() == [[0.0, 0.0, 0.0]]
-    assert transport_gap(weights, mass(weights, scope), weights, torch.tensor([[0.0, 1.0, 0.0]])) == 1.5
+    reweight_mask = torch.tensor([[False, True, True]])
+    assert mass(weights, reweight_mask).tolist() == [[0.0, 0.25, 0.75]]
+    assert mass(weights, reweight_mask, "literal").tolist() == [[0.0, 0.5, 1.5]]
+    assert mass(torch.zeros(1, 3), reweight_mask).tolist() == [[0.0, 0.0, 0.0]]
+    assert (
+        transport_gap(weights, mass(weights, reweight_mask), weights, torch.tensor([[0.0, 1.0, 0.0]])) == 1.5
+    )
 
 
 def test_equal_weights_are_exactly_one() -> None:
@@ -154,8 +156,12 @@ def test_the_slopes_of_w_are_those_of_its_payoff(measure: Measure) -> None:
     rng = torch.Generator().manual_seed(3)
     loss, critic = torch.rand(2, 5, 4, generator=rng)
     weights = (0.2 + torch.rand(5, 4, generator=rng)).requires_grad_()
-    scope = torch.rand(5, 4, generator=rng) < 0.7
-    level = mean_one(weights, scope) if measure == "normalised" else torch.where(scope, weights, 1.0)
+    reweight_mask = torch.rand(5, 4, generator=rng) < 0.7
+    level = (
+        mean_one(weights, reweight_mask)
+        if measure == "normalised"
+        else torch.where(reweight_mask, weights, 1.0)
+    )
     (expected,) = torch.autograd.grad(weight_payoff(level, loss, critic, 0.8), weights)
-    slopes = payoff_slopes(weights.detach(), loss, critic, 0.8, scope, measure)
+    slopes = payoff_slopes(weights.detach(), loss, critic, 0.8, reweight_mask, measure)
     torch.testing.assert_close(slopes, expected)

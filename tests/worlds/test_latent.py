@@ -69,7 +69,7 @@ def test_known_propensities_recover_the_true_click_rate_where_the_naive_mean_doe
     assert abs(np.mean(corrected)) < 0.1 * abs(np.mean(naive))
 
 
-def test_the_earlier_recommender_shows_better_than_blindly():
+def test_the_earlier_recommender_shows_better_than_random():
     made = make_latent_world(SMALL, Rng(0))
     assert made.click_rate() > 1.5 * made.relevance.mean()
 

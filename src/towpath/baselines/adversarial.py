@@ -13,8 +13,8 @@ from towpath.models.registry import refuse_untrainable
 from towpath.models.scorer import Scorer, Settings
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import nested, under
-from towpath.training.fit import Row
+from towpath.training.checkpoint import add_prefix, strip_prefix
+from towpath.training.fit import EpochMetrics
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
@@ -118,9 +118,9 @@ class AdversarialLearner:
         self.link = PropensityLink(settings.min_propensity, settings.label_effect)
         self._link_optimiser = Optimiser([self.link], settings.learning_rate_link)
 
-    def epoch(self, number: int) -> Row:
+    def epoch(self, number: int) -> EpochMetrics:
         """One pass of f with the link, then one of the adversary; before the first, the adversary's own."""
-        self._optimiser.walk_at(self._training.pace(number))
+        self._optimiser.set_lr_scale(self._training.lr_scale(number))
         self._batches.refresh()
         if number == 1:
             self._warm_up()
@@ -177,27 +177,29 @@ class AdversarialLearner:
 
     def state(self) -> dict[str, Tensor]:
         """f, g and the link, with their optimisers."""
-        parts = nested("scorer", self.scorer.state_dict()) | nested("optimiser", self._optimiser.state())
-        parts |= self.beside() | nested("g_optimiser", self._adversary_optimiser.state())
-        return parts | nested("link_optimiser", self._link_optimiser.state())
+        parts = add_prefix("scorer", self.scorer.state_dict()) | add_prefix(
+            "optimiser", self._optimiser.state()
+        )
+        parts |= self.auxiliary_state() | add_prefix("g_optimiser", self._adversary_optimiser.state())
+        return parts | add_prefix("link_optimiser", self._link_optimiser.state())
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state."""
-        self.scorer.load_state_dict(under("scorer", state))
-        self._optimiser.load_state(under("optimiser", state))
-        self.adversary.load_state_dict(under("g", state))
-        self._adversary_optimiser.load_state(under("g_optimiser", state))
-        self.link.load_state_dict(under("link", state))
-        self._link_optimiser.load_state(under("link_optimiser", state))
+        self.scorer.load_state_dict(strip_prefix("scorer", state))
+        self._optimiser.load_state(strip_prefix("optimiser", state))
+        self.adversary.load_state_dict(strip_prefix("g", state))
+        self._adversary_optimiser.load_state(strip_prefix("g_optimiser", state))
+        self.link.load_state_dict(strip_prefix("link", state))
+        self._link_optimiser.load_state(strip_prefix("link_optimiser", state))
 
-    def beside(self) -> dict[str, Tensor]:
+    def auxiliary_state(self) -> dict[str, Tensor]:
         """What g and the link have learned."""
-        return nested("g", self.adversary.state_dict()) | nested("link", self.link.state_dict())
+        return add_prefix("g", self.adversary.state_dict()) | add_prefix("link", self.link.state_dict())
 
 
 def _refuse_other_histories(adversary: Scorer, scorer: Scorer) -> None:
     """Nothing, unless f learns from windows of histories and the adversary wants another form of them."""
-    if scorer.learns_from_windows and adversary.history_length and not adversary.learns_from_windows:
+    if scorer.trains_on_sequences and adversary.history_length and not adversary.trains_on_sequences:
         raise ConfigError(
             f"{type(scorer).__name__} learns from windows of histories, which the adversary "
             f"{type(adversary).__name__} cannot read; choose a g of the same kind, or mf."

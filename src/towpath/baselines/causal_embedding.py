@@ -16,8 +16,8 @@ from towpath.models.factorization import Factorization
 from towpath.models.scorer import Context, Scorer, Settings
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import nested, under
-from towpath.training.fit import Row
+from towpath.training.checkpoint import add_prefix, strip_prefix
+from towpath.training.fit import EpochMetrics
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
@@ -107,9 +107,9 @@ class CausalEmbeddingLearner:
             [scorer, self.treatment.items], training.learning_rate, training.clip_norm
         )
 
-    def epoch(self, number: int) -> Row:
+    def epoch(self, number: int) -> EpochMetrics:
         """One pass over the positives of both parts."""
-        self._optimiser.walk_at(self._training.pace(number))
+        self._optimiser.set_lr_scale(self._training.lr_scale(number))
         self._batches.refresh()
         self.scorer.train()
         total = torch.zeros(2)
@@ -144,18 +144,18 @@ class CausalEmbeddingLearner:
 
     def state(self) -> dict[str, Tensor]:
         """The parameters, the treatment vectors and the optimiser's moments."""
-        parts = nested("scorer", self.scorer.state_dict()) | self.beside()
-        return parts | nested("optimiser", self._optimiser.state())
+        parts = add_prefix("scorer", self.scorer.state_dict()) | self.auxiliary_state()
+        return parts | add_prefix("optimiser", self._optimiser.state())
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state."""
-        self.scorer.load_state_dict(under("scorer", state))
-        self.treatment.items.load_state_dict(under("treatment", state))
-        self._optimiser.load_state(under("optimiser", state))
+        self.scorer.load_state_dict(strip_prefix("scorer", state))
+        self.treatment.items.load_state_dict(strip_prefix("treatment", state))
+        self._optimiser.load_state(strip_prefix("optimiser", state))
 
-    def beside(self) -> dict[str, Tensor]:
+    def auxiliary_state(self) -> dict[str, Tensor]:
         """The treatment vectors."""
-        return nested("treatment", self.treatment.items.state_dict())
+        return add_prefix("treatment", self.treatment.items.state_dict())
 
 
 def _other_items(scorer: Factorization) -> Factorization:

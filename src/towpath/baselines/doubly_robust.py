@@ -12,8 +12,8 @@ from towpath.models.registry import model_type, parse_settings, refuse_untrainab
 from towpath.models.scorer import Scorer, Settings
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import nested, under
-from towpath.training.fit import Row
+from towpath.training.checkpoint import add_prefix, strip_prefix
+from towpath.training.fit import EpochMetrics
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
@@ -96,9 +96,9 @@ class DoublyRobustLearner:
         )
         self.propensity = make_propensity(train, settings, rng)
 
-    def epoch(self, number: int) -> Row:
+    def epoch(self, number: int) -> EpochMetrics:
         """One pass over the positives."""
-        self._optimiser.walk_at(self._training.pace(number))
+        self._optimiser.set_lr_scale(self._training.lr_scale(number))
         if number == 1:
             self.propensity.fit(self._train)
         self._batches.refresh()
@@ -113,7 +113,7 @@ class DoublyRobustLearner:
         return dict(zip(names, (totals / len(self._batches)).tolist(), strict=True))
 
     def _round(self, batch: Batch, anywhere: Tensor) -> Tensor:
-        """A step of the imputation model, then one of f; `anywhere` (b, k) are items drawn blindly."""
+        """A step of the imputation model, then one of f; `anywhere` (b, k) are items drawn at random."""
         width = batch.items.shape[1]
         items = torch.cat([batch.items, anywhere], dim=1)
         # One look-up, and one encoding of histories, for both kinds of pairs.
@@ -144,20 +144,26 @@ class DoublyRobustLearner:
 
     def state(self) -> dict[str, Tensor]:
         """Both models, their optimisers and what was learned about exposure."""
-        own = nested("scorer", self.scorer.state_dict()) | nested("optimiser", self._optimiser.state())
-        return own | self.beside() | nested("imputation_optimiser", self._imputation_optimiser.state())
+        own = add_prefix("scorer", self.scorer.state_dict()) | add_prefix(
+            "optimiser", self._optimiser.state()
+        )
+        return (
+            own
+            | self.auxiliary_state()
+            | add_prefix("imputation_optimiser", self._imputation_optimiser.state())
+        )
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state."""
-        self.scorer.load_state_dict(under("scorer", state))
-        self._optimiser.load_state(under("optimiser", state))
-        self.imputation.load_state_dict(under("imputation", state))
-        self._imputation_optimiser.load_state(under("imputation_optimiser", state))
-        self.propensity.load_state_dict(under("propensity", state))
+        self.scorer.load_state_dict(strip_prefix("scorer", state))
+        self._optimiser.load_state(strip_prefix("optimiser", state))
+        self.imputation.load_state_dict(strip_prefix("imputation", state))
+        self._imputation_optimiser.load_state(strip_prefix("imputation_optimiser", state))
+        self.propensity.load_state_dict(strip_prefix("propensity", state))
 
-    def beside(self) -> dict[str, Tensor]:
+    def auxiliary_state(self) -> dict[str, Tensor]:
         """The imputation model, and the exposure model if there is one."""
-        return nested("imputation", self.imputation.state_dict()) | nested(
+        return add_prefix("imputation", self.imputation.state_dict()) | add_prefix(
             "propensity", self.propensity.state_dict()
         )
 

@@ -1,4 +1,4 @@
-"""ExpoMF (Liang et al. 2016): a factorisation that doubts whether an untaken item was ever seen."""
+"""ExpoMF (Liang et al. 2016): a factorisation that models whether an item was ever seen."""
 
 import math
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from torch.nn import functional
 
 from towpath.data.interactions import Interactions
 from towpath.errors import ConfigError
-from towpath.evaluation.ranking import rows_per_block
 from towpath.kernels.ridge import gram_matrices, ridge_solve, rows_for
-from towpath.models.ease import taken_matrix
+from towpath.models.ease import interaction_matrix
 from towpath.models.factorization import Factorization
 from towpath.models.scorer import Scorer, Settings
-from towpath.training.checkpoint import nested, under
-from towpath.training.fit import Row
+from towpath.ranking.blocks import rows_per_block
+from towpath.training.checkpoint import add_prefix, strip_prefix
+from towpath.training.fit import EpochMetrics
 from towpath.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ class ExposureSettings(Settings):
 
 
 def exposure_log_odds(scores: Tensor, mu: Tensor, precision: float) -> Tensor:
-    """Log-odds that an untaken pair was shown, given that it was not taken.
+    """Log-odds that an pair without an interaction was shown, given that it was not interacted with.
 
         log mu/(1 - mu) + log N(0 | s, 1/precision),   log N(0 | s, 1/p) = 1/2 log(p / 2 pi) - p/2 s^2
 
     scores: s = <theta_u, beta_i> of any shape; mu: in (0, 1), broadcast to it. A pair that the model likes
-    and that was not taken was probably not seen.
+    and that was not interacted with was probably not seen.
 
     >>> exposure_log_odds(torch.tensor([0.0, 2.0]), torch.tensor(0.5), precision=1.0)
     tensor([-0.9189, -2.9189])
@@ -75,20 +75,20 @@ def exposure_log_odds(scores: Tensor, mu: Tensor, precision: float) -> Tensor:
 
 
 def pair_log_evidence(scores: Tensor, mu: Tensor, precision: float) -> tuple[Tensor, Tensor]:
-    """Log density of a pair if it was not taken, and if it was; exposure is summed over.
+    """Log density of a pair if it was not interacted with, and if it was; exposure is summed over.
 
     y = 0:  log(mu N(0 | s) + 1 - mu)        y = 1:  log mu + log N(1 | s)
 
     scores, mu and precision as in `exposure_log_odds`.
     """
-    untaken = functional.softplus(exposure_log_odds(scores, mu, precision)) + torch.log1p(-mu)
+    not_interacted = functional.softplus(exposure_log_odds(scores, mu, precision)) + torch.log1p(-mu)
     constant = 0.5 * math.log(precision / (2 * math.pi))
-    return untaken, mu.log() + constant - (1 - scores).square() * (precision / 2)
+    return not_interacted, mu.log() + constant - (1 - scores).square() * (precision / 2)
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Some rows of the taken matrix: which, and the places of their ones."""
+    """Some rows of the interacted matrix: which, and the places of their ones."""
 
     rows: slice
     starts: Tensor  # (b,) where each row begins in `columns`
@@ -96,14 +96,14 @@ class _Block:
     columns: Tensor  # (m,)
 
 
-def _blocks(taken: "sparse.csr_matrix", dim: int) -> Iterator[_Block]:
+def _blocks(interacted: "sparse.csr_matrix", dim: int) -> Iterator[_Block]:
     """All rows, so few at a time that neither the scores nor the Gram matrices of a block are large."""
-    step = min(rows_per_block(taken.shape[1]), rows_for(dim))
-    for start in range(0, taken.shape[0], step):
-        rows = slice(start, min(start + step, taken.shape[0]))
-        bounds = torch.from_numpy(taken.indptr[start : rows.stop + 1]).long()
+    step = min(rows_per_block(interacted.shape[1]), rows_for(dim))
+    for start in range(0, interacted.shape[0], step):
+        rows = slice(start, min(start + step, interacted.shape[0]))
+        bounds = torch.from_numpy(interacted.indptr[start : rows.stop + 1]).long()
         lengths = bounds.diff()
-        columns = torch.from_numpy(taken.indices[int(bounds[0]) : int(bounds[-1])]).long()
+        columns = torch.from_numpy(interacted.indices[int(bounds[0]) : int(bounds[-1])]).long()
         inside = torch.arange(len(lengths)).repeat_interleave(lengths)
         yield _Block(rows, bounds[:-1] - bounds[0], inside, columns)
 
@@ -114,7 +114,7 @@ class ExposureLearner:
         a_ui ~ Bernoulli(mu_i),   y_ui ~ N(<theta_u, beta_i>, 1/precision) if a_ui = 1,   y_ui = 0 if a_ui = 0
         theta_u ~ N(0, I/ridge_users),   beta_i ~ N(0, I/ridge_items),   mu_i ~ Beta(a_i, b_i)
 
-    An iteration finds the chance that each untaken pair was shown, solves a ridge regression for every user
+    An iteration finds the chance that each other pair was shown, solves a ridge regression for every user
     with these chances as weights, finds them again, and does the same for the items and mu. Exposures are
     summed over; vectors and mu are at the mode, and their joint density never falls. Every pair of a user and
     an item counts, so time grows with users times items; memory does not.
@@ -125,7 +125,7 @@ class ExposureLearner:
             raise ConfigError(f"ExpoMF trains mf only, and the model is a {type(scorer).__name__}.")
         self.scorer: Factorization = scorer
         self._settings = settings
-        self._by_user = taken_matrix(train)
+        self._by_user = interaction_matrix(train)
         self._by_item = self._by_user.T.tocsr()
         self._prior = _prior_counts(train, settings)
         self.mu = torch.full((train.n_items,), settings.init_mu)
@@ -135,7 +135,7 @@ class ExposureLearner:
             scorer.bias.zero_()
 
     @torch.no_grad()
-    def epoch(self, number: int) -> Row:
+    def epoch(self, number: int) -> EpochMetrics:
         """One iteration; the loss is the negative log joint density for each pair."""
         settings = self._settings
         users, items = self.scorer.users.weight[:, :-1], self.scorer.items.weight[:, :-1]
@@ -148,16 +148,16 @@ class ExposureLearner:
         pairs = len(users) * len(items)
         return {"loss": -self.log_joint() / pairs, "exposure": float(self.mu.double().mean())}
 
-    def _update(self, own: Tensor, other: Tensor, taken: "sparse.csr_matrix", ridge: float) -> Tensor:
+    def _update(self, own: Tensor, other: Tensor, interacted: "sparse.csr_matrix", ridge: float) -> Tensor:
         """Replace the vectors `own` by their best given `other`; how many pairs of each were shown: (n,).
 
         theta_u = (precision sum_i E[a_ui] beta_i beta_i' + ridge I)^-1 precision sum_i y_ui beta_i
 
-        Each row of `taken` belongs to one of `own`; E[a] is that of the vectors before.
+        Each row of `interacted` belongs to one of `own`; E[a] is that of the vectors before.
         """
-        by_item = taken is self._by_item
+        by_item = interacted is self._by_item
         shown = torch.empty(len(own), dtype=torch.float64)
-        for block in _blocks(taken, own.shape[1]):
+        for block in _blocks(interacted, own.shape[1]):
             chances = self._chances(own[block.rows] @ other.T, block, self._mu_of(block, by_item))
             shown[block.rows] = chances.sum(1, dtype=torch.float64)
             right = functional.embedding_bag(block.columns, other, block.starts, mode="sum")
@@ -167,7 +167,7 @@ class ExposureLearner:
         return shown
 
     def _chances(self, scores: Tensor, block: _Block, mu: Tensor) -> Tensor:
-        """E[a]: the chance that each pair of the block was shown, 1 for what was taken: (b, n)."""
+        """E[a]: the chance that each pair of the block was shown, 1 for what was interacted with: (b, n)."""
         chances = exposure_log_odds(scores, mu, self._settings.precision).sigmoid_()
         chances[block.inside, block.columns] = 1
         return chances
@@ -189,9 +189,9 @@ class ExposureLearner:
         total = torch.zeros((), dtype=torch.float64)
         for block in _blocks(self._by_user, users.shape[1]):
             scores = users[block.rows] @ items.T
-            untaken, taken = pair_log_evidence(scores, self.mu[None], self._settings.precision)
-            untaken[block.inside, block.columns] = taken[block.inside, block.columns]
-            total += untaken.sum(dtype=torch.float64)
+            not_interacted, interacted = pair_log_evidence(scores, self.mu[None], self._settings.precision)
+            not_interacted[block.inside, block.columns] = interacted[block.inside, block.columns]
+            total += not_interacted.sum(dtype=torch.float64)
         total -= self._settings.ridge_users / 2 * users.double().square().sum()
         total -= self._settings.ridge_items / 2 * items.double().square().sum()
         (first, second), mu = self._prior, self.mu.double()
@@ -199,16 +199,16 @@ class ExposureLearner:
 
     def state(self) -> dict[str, Tensor]:
         """The vectors and the chances of being shown."""
-        return nested("scorer", self.scorer.state_dict()) | self.beside()
+        return add_prefix("scorer", self.scorer.state_dict()) | self.auxiliary_state()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state."""
-        self.scorer.load_state_dict(under("scorer", state))
-        self.mu = under("exposure", state)["mu"].clone()
+        self.scorer.load_state_dict(strip_prefix("scorer", state))
+        self.mu = strip_prefix("exposure", state)["mu"].clone()
 
-    def beside(self) -> dict[str, Tensor]:
+    def auxiliary_state(self) -> dict[str, Tensor]:
         """Each item's chance of being shown."""
-        return nested("exposure", {"mu": self.mu})
+        return add_prefix("exposure", {"mu": self.mu})
 
 
 def _prior_counts(train: Interactions, settings: ExposureSettings) -> tuple[Tensor, Tensor]:
@@ -226,8 +226,8 @@ def _prior_counts(train: Interactions, settings: ExposureSettings) -> tuple[Tens
 
 def refuse_batches(training: TrainingSettings, settings: Settings) -> None:
     """Nothing, unless the settings ask for a way of making batches: there are none."""
-    if training.pairs != "sampled" or training.head_negatives:
+    if training.pairs != "sampled" or training.hard_negatives:
         raise ConfigError(
             "ExpoMF looks at every pair in every iteration and draws no negatives; "
-            "leave out pairs and head_negatives."
+            "leave out pairs and hard_negatives."
         )

@@ -11,8 +11,8 @@ from towpath.data.interactions import Interactions
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import nested, under
-from towpath.training.fit import Row
+from towpath.training.checkpoint import add_prefix, strip_prefix
+from towpath.training.fit import EpochMetrics
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
@@ -93,9 +93,9 @@ class InversePropensityLearner:
         self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
         self.propensity = make_propensity(train, settings, rng)
 
-    def epoch(self, number: int) -> Row:
+    def epoch(self, number: int) -> EpochMetrics:
         """One pass over the positives."""
-        self._optimiser.walk_at(self._training.pace(number))
+        self._optimiser.set_lr_scale(self._training.lr_scale(number))
         if number == 1:
             self.propensity.fit(self._train)
         self._batches.refresh()
@@ -130,15 +130,17 @@ class InversePropensityLearner:
 
     def state(self) -> dict[str, Tensor]:
         """The parameters, the optimiser's moments and what was learned about exposure."""
-        own = nested("scorer", self.scorer.state_dict()) | nested("optimiser", self._optimiser.state())
-        return own | self.beside()
+        own = add_prefix("scorer", self.scorer.state_dict()) | add_prefix(
+            "optimiser", self._optimiser.state()
+        )
+        return own | self.auxiliary_state()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state."""
-        self.scorer.load_state_dict(under("scorer", state))
-        self._optimiser.load_state(under("optimiser", state))
-        self.propensity.load_state_dict(under("propensity", state))
+        self.scorer.load_state_dict(strip_prefix("scorer", state))
+        self._optimiser.load_state(strip_prefix("optimiser", state))
+        self.propensity.load_state_dict(strip_prefix("propensity", state))
 
-    def beside(self) -> dict[str, Tensor]:
+    def auxiliary_state(self) -> dict[str, Tensor]:
         """The exposure model, if there is one."""
-        return nested("propensity", self.propensity.state_dict())
+        return add_prefix("propensity", self.propensity.state_dict())

@@ -146,7 +146,7 @@ def make_propensity(train: Interactions, settings: PropensitySettings, rng: Rng)
 
 
 def popularity_propensity(train: Interactions, power: float) -> Tensor:
-    """The chance of each item to have been shown, judged by how often it was taken: (n_items,).
+    """The chance of each item to have been shown, evaluated by how often it was interacted with: (n_items,).
 
         theta_i = (n_i / max_j n_j)^power        n_i: training positives of item i
 

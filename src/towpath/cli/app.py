@@ -14,7 +14,6 @@ from typing import Any
 import typer
 
 from towpath.cli.compare import compare
-from towpath.cli.curve import curve
 from towpath.cli.data import data_app
 from towpath.cli.demo import demo
 from towpath.cli.evaluate import evaluate
@@ -28,6 +27,7 @@ from towpath.cli.recommend import recommend, similar
 from towpath.cli.report import report
 from towpath.cli.serve import serve
 from towpath.cli.simulate import simulate_app
+from towpath.cli.sweep import sweep
 from towpath.cli.tune import tune
 from towpath.errors import TowpathError
 
@@ -46,7 +46,7 @@ app.add_typer(data_app, name="data")
 app.add_typer(simulate_app, name="simulate")
 app.add_typer(paper_app, name="paper")
 app.add_typer(log_app, name="log")
-for verb in (demo, fit, evaluate, compare, curve, tune, report, recommend, similar, serve, experiment):
+for verb in (demo, fit, evaluate, compare, sweep, tune, report, recommend, similar, serve, experiment):
     app.command()(spread(verb))
 
 
@@ -54,7 +54,7 @@ for verb in (demo, fit, evaluate, compare, curve, tune, report, recommend, simil
 def towpath(
     version: bool = typer.Option(False, "--version", help="Show the version and leave."),
 ) -> None:
-    """Recommenders that are judged on what they will show themselves."""
+    """Recommenders that are evaluated on what they will show themselves."""
     if version:
         from towpath import __version__
 

@@ -16,8 +16,8 @@ from towpath.errors import ConfigError
 if TYPE_CHECKING:
     from towpath.data.split import Part, Split
     from towpath.evaluation.comparison import Comparison
-    from towpath.evaluation.protocols import Protocol
-    from towpath.experiments.kept import Done, Judging
+    from towpath.evaluation.protocols import EvalProtocol
+    from towpath.experiments.result_store import EvaluationConfig, RunResult
     from towpath.methods.recipe import Recipe
 
 
@@ -64,7 +64,7 @@ def compare(
         recipe.resolve()  # a wrong setting is said before the data are read, which may take long
     if options.out is not None:
         _refuse_foreign(options.out)
-    asked = _Asked(recipes, seeds_in(options.seeds), _judging(options))
+    asked = _Asked(recipes, seeds_in(options.seeds), _evaluation_config(options))
     try:
         split = split_data(read_data(data, prepare, output).interactions, prepare)
         say_other_data(tuned, split.fingerprint, output)
@@ -88,14 +88,16 @@ class _Asked:
 
     recipes: "dict[str, Recipe]"
     seeds: list[int]
-    judging: "Judging"
+    evaluation: "EvaluationConfig"
 
 
-def _judging(options: CompareOptions) -> "Judging":
-    from towpath.experiments.kept import Judging
+def _evaluation_config(options: CompareOptions) -> "EvaluationConfig":
+    from towpath.experiments.result_store import EvaluationConfig
 
-    return Judging(
-        protocols=cast("list[Protocol]", names_in(options.protocols, "--protocol")),  # checked with the data
+    return EvaluationConfig(
+        protocols=cast(
+            "list[EvalProtocol]", names_in(options.protocols, "--protocol")
+        ),  # checked with the data
         on=cast("Part", options.on),
         k=options.k,
     )
@@ -107,11 +109,11 @@ def _compare(split: "Split", asked: _Asked, options: CompareOptions, output: Out
 
     with output.progress("Fitting", len(cells_of(asked.recipes, asked.seeds))) as step:
 
-        def watch(done: "Done") -> None:
+        def watch(done: "RunResult") -> None:
             step(f"{done.label}, seed {done.seed}: {done.epochs} epochs")
 
         work = Work(jobs=options.jobs, folder=options.out, watch=watch)
-        return compare_fits(split, asked.recipes, seeds=asked.seeds, judging=asked.judging, work=work)
+        return compare_fits(split, asked.recipes, seeds=asked.seeds, evaluation=asked.evaluation, work=work)
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -76,7 +76,7 @@ def recipes_of(
 
 
 def _pairs(models: list[str], methods: list[str]) -> list[Pair]:
-    """All models with all methods; one in closed form is not trained, so beside others it is there once."""
+    """All models with all methods; one in closed form is not trained, so next to others it is there once."""
     from towpath.models.registry import is_trainable
 
     trained = [model for model in models if is_trainable(model)]

@@ -13,25 +13,31 @@ from towpath.cli.prepare import read_data
 
 DataDir = Annotated[
     Path,
-    typer.Option(envvar="TOWPATH_DATA", help="Where local copies of named sets lie.", show_default=False),
+    typer.Option(
+        envvar="TOWPATH_DATA", help="Where local copies of built-in datasets lie.", show_default=False
+    ),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A named set; towpath data list shows them.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="A built-in dataset; towpath data list shows them.")
+]
 Source = Annotated[
     Path | None, typer.Option("--from", help="A copy you have already, instead of a download.")
 ]
 
 
 def list_sets(output: Output) -> None:
-    """List the named sets, with where they come from and their licence."""
-    from towpath.data.catalogue import CATALOGUE
+    """List the built-in datasets, with where they come from and their licence."""
+    from towpath.data.builtin_datasets import BUILTIN_DATASETS
 
-    sets = [asdict(one) for one in CATALOGUE.values()]
+    sets = [asdict(one) for one in BUILTIN_DATASETS.values()]
     rows = [(one["name"], f"{one['title']}\n{one['address']}\n{one['licence']}") for one in sets]
-    output.show({"sets": sets}, Listing("Named sets", ("name", "what it is, publisher, licence"), rows))
+    output.show(
+        {"sets": sets}, Listing("Built-in datasets", ("name", "what it is, publisher, licence"), rows)
+    )
 
 
 def fetch(name: Name, data_dir: DataDir, output: Output, source: Source = None) -> None:
-    """Download a named set and check it; an interrupted download goes on where it stopped."""
+    """Download a built-in dataset and check it; an interrupted download goes on where it stopped."""
     from towpath.data.fetch import fetch
 
     with output.transfer(name) as progress:
@@ -55,7 +61,10 @@ def inspect(data: Data, options: DataOptions, output: Output) -> None:
 def _fact(value: object) -> object:
     """A value for one cell of a table: quantiles and shares side by side."""
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {number:.4g}" for name, number in value.items())
+        return ", ".join(
+            f"{name}: {part if isinstance(part, str) else format(part, '.4g')}"
+            for name, part in value.items()
+        )
     return value
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-Row = Mapping[str, float]
+EpochMetrics = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class _Column:
     names: tuple[str, ...]
     places: int = 3
 
-    def cell(self, row: Row) -> str:
+    def cell(self, row: EpochMetrics) -> str:
         return "/".join(f"{row[name]:.{self.places}f}" for name in self.names).rjust(self.width)
 
 
@@ -44,7 +44,7 @@ class EpochLines:
     def __init__(self) -> None:
         self._explained = False
 
-    def __call__(self, row: Row) -> Iterator[str]:
+    def __call__(self, row: EpochMetrics) -> Iterator[str]:
         """One line of named numbers, or a line of the game's table."""
         if "gap" not in row:
             yield _named(row)
@@ -60,12 +60,12 @@ def _heading() -> str:
     return "  ".join(["epoch", *(column.heading.rjust(column.width) for column in _GAME)])
 
 
-def _named(row: Row) -> str:
+def _named(row: EpochMetrics) -> str:
     """Whatever the method watches by name, then the time it took."""
     numbers = {name: value for name, value in row.items() if name != "epoch" and "seconds" not in name}
     shown = "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in numbers.items())
     return f"epoch {int(row['epoch']):>3}  {shown}  {_seconds(row):.1f} s"
 
 
-def _seconds(row: Row) -> float:
+def _seconds(row: EpochMetrics) -> float:
     return row.get("seconds", 0.0) + row.get("validation_seconds", 0.0)

@@ -9,16 +9,17 @@ import typer
 from towpath.cli.epochs import EpochLines
 from towpath.cli.options import Data, Preparation, Training, parse_settings
 from towpath.cli.output import Interrupted, Listing, Output
+from towpath.cli.outside import read_outside
 from towpath.cli.prepare import read_data, record_of, split_data, use_threads
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath.methods.recipe import Recipe
     from towpath.serving.run import Plan, Run
-    from towpath.training.fit import Fit, Row
+    from towpath.training.fit import EpochMetrics, Fit
 
 
-# Which methods have players that are models beside f.
+# Which methods have players that are models next to f.
 _PLAYERS = {"transport": "wg", "adversarial": "g"}
 
 
@@ -50,6 +51,12 @@ class FitOptions:
         str | None,
         typer.Option("--g", metavar="MODEL", help="Transport: the critic; adversarial: the adversary."),
     ] = None
+    validation: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Events to validate on, instead of a part of DATA.")
+    ] = None
+    test: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Events to test on, instead of a part of DATA.")
+    ] = None
     seed: Annotated[int, typer.Option(min=0, help="The one seed of everything random.")] = 0
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with RUN if it is there: same recipe, same data.")
@@ -67,7 +74,7 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
     recipe.resolve()  # a wrong setting is said before the data are read, which may take long
     refuse_existing(options.out, resume=options.resume)
     try:
-        plan = _plan(data, recipe, prepare, output)
+        plan = _plan(data, recipe, options, prepare, output)
         run = open_run(options.out, plan, resume=options.resume)
         if run.finished:
             output.say(f"{run.folder} is finished already; nothing is left to do.")
@@ -103,20 +110,27 @@ def _with_players(settings: dict[str, Any], options: FitOptions) -> dict[str, An
     return settings | asked
 
 
-def _plan(data: str, recipe: "Recipe", prepare: Preparation, output: Output) -> "Plan":
+def _plan(data: str, recipe: "Recipe", options: FitOptions, prepare: Preparation, output: Output) -> "Plan":
     from towpath.data.features import unseen_values
+    from towpath.data.split import split_with_files
     from towpath.serving.run import Plan
 
     reading = read_data(data, prepare, output)
+    record = record_of(reading, prepare)
+    files = {part: file for part in ("validation", "test") if (file := getattr(options, part)) is not None}
+    outside = {
+        part: read_outside(file, reading.interactions, prepare, record, output)
+        for part, file in files.items()
+    }
     with output.working("Splitting"):
-        split = split_data(reading.interactions, prepare)
+        split = split_with_files(reading.interactions, lambda rows: split_data(rows, prepare), **outside)
     output.say(
         f"{split.description}: {len(split.train):,} training, {len(split.validation):,} validation and "
         f"{len(split.test):,} test rows of {split.train.n_users:,} users and {split.train.n_items:,} items"
     )
     for sentence in unseen_values(split.train.user_features, split.train.item_features):
         output.say(sentence)
-    return Plan(split, recipe, record_of(reading, prepare))
+    return Plan(split, recipe, {**record, **files})
 
 
 def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":
@@ -126,7 +140,7 @@ def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":
     with output.working(f"Fitting {plan.recipe.model} by {plan.recipe.method}"):
         lines = EpochLines()
 
-        def watch(row: "Row") -> None:
+        def watch(row: "EpochMetrics") -> None:
             for line in lines(row):
                 output.say(line)
 

@@ -13,7 +13,7 @@ from towpath.cli.output import Interrupted, Listing, Output
 from towpath.cli.prepare import use_threads
 
 if TYPE_CHECKING:
-    from towpath.experiments.paper.cells import Told
+    from towpath.experiments.paper.cells import JobStatus
     from towpath.experiments.paper.experiment import Experiment
     from towpath.experiments.paper.run import Asked
 
@@ -38,7 +38,7 @@ class PaperOptions:
     ] = None
     jobs: Jobs = 1
     data_dir: Annotated[
-        Path | None, typer.Option(envvar="TOWPATH_DATA", help="Where local copies of named sets lie.")
+        Path | None, typer.Option(envvar="TOWPATH_DATA", help="Where local copies of built-in datasets lie.")
     ] = None
     data: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this data set; repeat for more.")
@@ -70,8 +70,8 @@ def list_experiments(output: Output) -> None:
     for one in EXPERIMENTS.values():
         counted = [
             one.seeds if depends_on_seed(recipe.model) else 1
-            for arena in one.arenas
-            for recipe in one.columns_on(arena).values()
+            for benchmark in one.benchmarks
+            for recipe in one.columns_on(benchmark).values()
         ]
         rows.append((one.name, sum(counted), one.seeds, one.title))
     columns = ("name", "fits", "seeds", "title")
@@ -79,7 +79,7 @@ def list_experiments(output: Output) -> None:
         "experiments": [
             {
                 **dict(zip(columns, row, strict=True)),
-                "data": list(one.arenas),
+                "data": list(one.benchmarks),
                 "columns": list(one.methods),
                 "sweeps": [sweep.name for sweep in one.sweeps],
             }
@@ -107,10 +107,10 @@ def run(names: Names, options: PaperOptions, output: Output) -> None:
         for one in experiments:
             plans.append(plan(one, asked, step))
             plans[-1].keep(options.out)
-    pieces = [piece for one in plans for piece in one.pieces]
+    jobs_wanted = [job for one in plans for job in one.jobs_wanted]
     try:
-        with output.progress("Fitting", len({piece.path for piece in pieces})) as step:
-            fit_all(pieces, options.jobs, lambda told: step(_line(told)))
+        with output.progress("Fitting", len({job.path for job in jobs_wanted})) as step:
+            fit_all(jobs_wanted, options.jobs, lambda status: step(_line(status)))
     except KeyboardInterrupt:
         raise Interrupted(
             f"Stopped; go on with the same command ({options.out} keeps what is finished)."
@@ -165,10 +165,10 @@ def _command(names: list[str], options: PaperOptions) -> str:
     return shlex.join(words)
 
 
-def _line(told: "Told") -> str:
-    piece = told.piece
-    what = {"found": "found", "made": "fitted", "failed": f"broke down: {told.why}"}[told.state]
-    return f"{piece.place.name}, {piece.column}, seed {piece.recipe.seed}: {what}"
+def _line(status: "JobStatus") -> str:
+    job = status.job
+    what = {"found": "found", "made": "fitted", "failed": f"broke down: {status.why}"}[status.state]
+    return f"{job.location.name}, {job.column}, seed {job.recipe.seed}: {what}"
 
 
 def _render(folders: list[Path], output: Output) -> None:
@@ -181,7 +181,7 @@ def _render(folders: list[Path], output: Output) -> None:
             results = read_results(folder)
             page, *_ = write_results(results, folder)
         shown.append(to_json(results) | {"page": str(page)})
-        rows += [(v.outcome, v.arena, v.claim) for v in results.verdicts]
+        rows += [(v.outcome, v.benchmark, v.claim) for v in results.verdicts]
         output.say(f"The page is {page}")
     output.show({"experiments": shown}, Listing("What was claimed", ("outcome", "data", "claim"), rows))
 

@@ -30,7 +30,7 @@ class ReportOptions:
         typer.Option(metavar="RUN", help="Another run on the same split to hold it against, such as plain."),
     ] = None
     data_dir: Annotated[
-        Path | None, typer.Option(envvar="TOWPATH_DATA", help="Where local copies of named sets lie.")
+        Path | None, typer.Option(envvar="TOWPATH_DATA", help="Where local copies of built-in datasets lie.")
     ] = None
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Read the data again to see if they have changed.")
@@ -74,11 +74,11 @@ def _gather(run: "Run", against: "Run | None", options: ReportOptions, output: O
         known["split"] = told.split_of(run)
     with gaps.around("how good the model is and what it recommends"):
         known["outcome"] = told.outcome_of(run)
-        known |= _judged(run, against, options.k, gaps, output) if "split" in known else {}
+        known |= _evaluated(run, against, options.k, gaps, output) if "split" in known else {}
     return RunFacts(name=run.folder.resolve().name, record=run.record, gaps=tuple(gaps.found), **known)
 
 
-def _judged(
+def _evaluated(
     run: "Run", against: "Run | None", k: int, gaps: "Gaps", output: Output
 ) -> dict[str, Any]:  # parts of RunFacts
     """What takes the model and the split."""
@@ -87,7 +87,7 @@ def _judged(
     known: dict[str, Any] = {}
     models = told.rivals_of(run, run.split, against)
     with output.working(f"Evaluating {run.folder}"):
-        known["judged"] = told.judge(models, run.split, k, gaps)
+        known["evaluated"] = told.assess(models, run.split, k, gaps)
     with output.working("Making everyone's lists"), gaps.around("what it recommends"):
         known["recommended"] = told.recommend_all(models, run.split, k)
     with output.working("Looking at the weights"), gaps.around("the weights"):
@@ -114,12 +114,12 @@ def _checked(run: "Run", options: ReportOptions, gaps: "Gaps", output: Output) -
 
 
 def _source(run: "Run") -> str:
-    """What was given to towpath fit as DATA; of a named set the record has the file as well."""
-    from towpath.data.catalogue import CATALOGUE
+    """What was given to towpath fit as DATA; of a built-in dataset the record has the file as well."""
+    from towpath.data.builtin_datasets import BUILTIN_DATASETS
 
     source = str(run.record["data"]["source"])
     name = source.split(" (")[0]
-    return name if name in CATALOGUE else source
+    return name if name in BUILTIN_DATASETS else source
 
 
 def _preparation(run: "Run", data_dir: Path | None) -> Preparation:
@@ -158,7 +158,7 @@ def _show(facts: "RunFacts", page: Path, output: Output) -> None:
     from towpath.reports.run_warnings import warnings_of
 
     warnings = warnings_of(facts)
-    evaluations = facts.judged.evaluations if facts.judged else {}
+    evaluations = facts.evaluated.evaluations if facts.evaluated else {}
     metrics = {who: {one.protocol: one.metrics() for one in found} for who, found in evaluations.items()}
     missing = [f"{gap.what}: {gap.why}" for gap in facts.gaps]
     rows = [(who, p, m["hit"], m["ndcg"]) for who, by in metrics.items() for p, m in by.items()]

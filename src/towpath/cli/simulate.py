@@ -1,4 +1,4 @@
-"""towpath simulate: make a world whose truth is known, look at it, and let recommenders live in it."""
+"""towpath simulate: create a world with known relevance, describe it, run the closed loop in it."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,13 +13,13 @@ from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import read_data, use_threads
 
 if TYPE_CHECKING:
-    from towpath.experiments.kept_rounds import Round
     from towpath.experiments.loop import Arm
+    from towpath.experiments.round_store import Round
     from towpath.worlds.world import World
 
-# An arm of the loop that is no method: lists drawn blindly.
-BLIND = "random"
-WorldFolder = Annotated[Path, typer.Argument(metavar="WORLD", help="The folder that simulate make wrote.")]
+# An arm of the loop that is no method: lists drawn at random.
+RANDOM = "random"
+WorldFolder = Annotated[Path, typer.Argument(metavar="WORLD", help="The folder that simulate create wrote.")]
 Rated = Annotated[
     str | None,
     typer.Argument(metavar="[DATA]", help="Rated data to make it from; none: a latent world."),
@@ -27,7 +27,7 @@ Rated = Annotated[
 
 
 @dataclass(frozen=True)
-class MakeOptions:
+class CreateOptions:
     """Where the world goes and what makes it."""
 
     out: Annotated[Path, typer.Option(help="The folder for the world.")]
@@ -39,26 +39,26 @@ class MakeOptions:
 
 
 @dataclass(frozen=True)
-class LoopOptions:
+class RunOptions:
     """Who lives in the world, for how long."""
 
     out: Annotated[
         Path | None, typer.Option(help="Keep every round in this folder; what is there is not played again.")
     ] = None
     model: Annotated[str, typer.Option(help="The model that all methods train.")] = "mf"
-    arms: Annotated[str, typer.Option(help="Methods, and `random` for blind lists, with commas.")] = (
+    arms: Annotated[str, typer.Option(help="Methods, and `random` for random lists, with commas.")] = (
         "plain,ipw,transport,random"
     )
     rounds: Annotated[int, typer.Option(min=1, help="How often each arm is trained and deployed.")] = 10
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="Length of the lists.")] = 10
     exploration: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of every list that is drawn blindly.")
+        float, typer.Option(min=0, max=1, help="Share of every list that is drawn at random.")
     ] = 0.0
     seed: Annotated[int, typer.Option(min=0, help="Seed of fits and clicks.")] = 0
     jobs: Jobs = 1
 
 
-def make(output: Output, options: MakeOptions, prepare: DataOptions, data: Rated = None) -> None:
+def create(output: Output, options: CreateOptions, prepare: DataOptions, data: Rated = None) -> None:
     """Make a world: latent from a few numbers, or semi-synthetic from rated data."""
     use_threads(1)
     from towpath.files import refuse_unwritable
@@ -75,8 +75,8 @@ def make(output: Output, options: MakeOptions, prepare: DataOptions, data: Rated
     _tell(world, about, options.out, output)
 
 
-def show(folder: WorldFolder, output: Output) -> None:
-    """Say what a world is like: how much was shown, and what the best, the popular and blind lists earn."""
+def describe(folder: WorldFolder, output: Output) -> None:
+    """Say what a world is like: how much was shown, and what the best, the popular and random lists earn."""
     from towpath.worlds.store import load_world
 
     with output.working(f"Reading {folder}"):
@@ -84,7 +84,7 @@ def show(folder: WorldFolder, output: Output) -> None:
     _tell(world, about, folder, output)
 
 
-def loop(folder: WorldFolder, options: LoopOptions, training: Training, output: Output) -> None:
+def run(folder: WorldFolder, options: RunOptions, training: Training, output: Output) -> None:
     """Deploy, show, draw clicks from the truth, log, train again: several arms, round by round.
 
     --set KEY=VALUE holds for all arms; --set ipw.KEY=VALUE for one.
@@ -133,11 +133,11 @@ def _semi_synthetic(
     return world, about
 
 
-def _arms(options: LoopOptions, settings: dict[str, Any]) -> "list[Arm]":
+def _arms(options: RunOptions, settings: dict[str, Any]) -> "list[Arm]":
     from towpath.experiments.loop import Arm
 
     names = names_in(options.arms, "--arms")
-    methods = [name for name in names if name != BLIND]
+    methods = [name for name in names if name != RANDOM]
     recipes = recipes_of(([options.model], methods), settings, {}) if methods else {}
     trained = dict(zip(methods, recipes.values(), strict=True))
     return [Arm(name, trained.get(name)) for name in names]
@@ -192,14 +192,14 @@ _MEANING = (
 )
 
 
-def _show_rounds(rounds: "tuple[Round, ...]", options: LoopOptions, output: Output) -> None:
+def _show_rounds(rounds: "tuple[Round, ...]", options: RunOptions, output: Output) -> None:
     rows = [asdict(one) for one in rounds]
     cells = [[row[name] for name in _HEADINGS] for row in rows]
     result = {"k": options.k, "seed": options.seed, "rounds": rows}
     output.show(result, Listing(_MEANING, tuple(_HEADINGS.values()), cells))
 
 
-simulate_app = typer.Typer(help="Worlds whose truth is known, and the closed loop in them.")
-simulate_app.command("make")(spread(make))
-simulate_app.command("loop")(spread(loop))
-simulate_app.command("show")(spread(show))
+simulate_app = typer.Typer(help="Simulated worlds with known relevance, and the closed loop in them.")
+simulate_app.command("create")(spread(create))
+simulate_app.command("run")(spread(run))
+simulate_app.command("describe")(spread(describe))

@@ -22,7 +22,7 @@ from towpath.cli.prepare import read_data, record_of, split_data, use_threads
 
 if TYPE_CHECKING:
     from towpath.experiments.trials import Trial
-    from towpath.experiments.tune import Candidate, Metric, Tuned, Tuning, Way
+    from towpath.experiments.tune import Candidate, Metric, SearchStrategy, Tuned, Tuning
 
 _SHOWN = 10  # candidates that people see; trials.md has them all
 
@@ -89,7 +89,7 @@ def _tuning(options: TuneOptions, settings: dict[str, Any]) -> "Tuning":
         grid=parse_grid(options.grid),
         seeds=seeds_in(options.seeds),
         metric=cast("Metric", options.metric),  # checked there, as the next
-        search=cast("Way", options.search),
+        search=cast("SearchStrategy", options.search),
         rounds=options.rounds,
         trials=options.trials,
     )

@@ -27,7 +27,7 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
             connection.execute(
                 f"SET memory_limit = '{max(LEAST_MEGABYTES, threads * MEGABYTES_PER_THREAD)}MB'"
             )
-            connection.execute(f"SET temp_directory = {text(spill)}")
+            connection.execute(f"SET temp_directory = {quote_literal(spill)}")
             # Text without an offset must not mean something else on a machine in another time zone.
             connection.execute("SET TimeZone = 'UTC'")
             # Otherwise UUID ids would come back as text.
@@ -44,15 +44,15 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
             connection.close()
 
 
-def text(value: str) -> str:
+def quote_literal(value: str) -> str:
     """An SQL text literal.
 
-    >>> print(text("it's"))
+    >>> print(quote_literal("it's"))
     'it''s'
     """
     return "'" + value.replace("'", "''") + "'"
 
 
-def name(value: str) -> str:
+def quote_identifier(value: str) -> str:
     """An SQL column name, quoted."""
     return '"' + value.replace('"', '""') + '"'

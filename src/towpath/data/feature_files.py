@@ -9,11 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from towpath.data.columns import usual_places
-from towpath.data.engine import engine, name, text
-from towpath.data.feature_kinds import LISTED, SEPARATOR, FeatureForm, Profile, Told, Wish, infer
+from towpath.data.columns import usual_indices
+from towpath.data.engine import engine, quote_identifier, quote_literal
+from towpath.data.feature_kinds import (
+    LISTED,
+    SEPARATOR,
+    FeatureForm,
+    FeatureSpec,
+    GivenColumns,
+    Profile,
+    infer,
+)
 from towpath.data.features import MISSING, Feature, FeatureTable, Labels, pack
-from towpath.data.scan import Source, file_errors, open_table, place_of
+from towpath.data.scan import Source, file_errors, location_of, open_table
 from towpath.data.sql import Side
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import DataError
@@ -53,7 +61,7 @@ class FeatureReport:
 
 
 def read_features(
-    files: Sequence[Path], side: Side, ids: Vocabulary, told: Told
+    files: Sequence[Path], side: Side, ids: Vocabulary, told: GivenColumns
 ) -> tuple[FeatureTable, FeatureReport]:
     """The features of these ids, and what became of the file.
 
@@ -74,12 +82,12 @@ class _Reading:
         self._kinds = {row[0]: row[1] for row in connection.execute("DESCRIBE source").fetchall()}
         self._listed: set[str] = set()
 
-    def read(self, ids: Vocabulary, told: Told) -> tuple[FeatureTable, FeatureReport]:
+    def read(self, ids: Vocabulary, told: GivenColumns) -> tuple[FeatureTable, FeatureReport]:
         """The table and the report."""
         left_out: dict[str, str] = {}
         self._create_texts(self._key(told.key), told.form, left_out)
         self._refuse_bad_ids()
-        chosen = self._choose(told.wishes, left_out)
+        chosen = self._choose(told.specs, left_out)
         rows, table = self._joined(ids, list(chosen))
         features = _encode(chosen, len(ids), rows, table)
         report = FeatureReport(
@@ -101,7 +109,7 @@ class _Reading:
         if of_events in names:
             return of_events
         called_id = [place for place, column in enumerate(names) if column.lower() == "id"]
-        places = sorted([*usual_places(self._side, names), *called_id])
+        places = sorted([*usual_indices(self._side, names), *called_id])
         if not places:
             raise DataError(
                 f"Features need a column of {self._side} ids, but the columns of {self._source.label} are "
@@ -121,33 +129,34 @@ class _Reading:
                 expressions[column] = self._text(column)
         if len(expressions) == 0:
             raise DataError(
-                f"{self._source.label} should have columns beside its {self._side} ids, but has none to use."
+                f"{self._source.label} should have columns next to its {self._side} ids, but has none to use."
             )
         chosen = "".join(
-            f", NULLIF(TRIM({sql}), '') AS {name(column)}" for column, sql in expressions.items()
+            f", NULLIF(TRIM({sql}), '') AS {quote_identifier(column)}" for column, sql in expressions.items()
         )
         self._connection.execute(
-            f"CREATE TABLE texts AS SELECT TRIM({self._text(key)}) AS {name(_ID)}, file_row AS {name(_ROW)}"
+            f"CREATE TABLE texts AS SELECT TRIM({self._text(key)}) AS {quote_identifier(_ID)}, "
+            f"file_row AS {quote_identifier(_ROW)}"
             f"{chosen} FROM source"
         )
         self._columns = list(expressions)
 
     def _text(self, column: str) -> str:
         """SQL for a column as text; the values of a list are joined by LISTED."""
-        kind, quoted = self._kinds[column], name(column)
+        kind, quoted = self._kinds[column], quote_identifier(column)
         if kind.endswith("]"):
             self._listed.add(column)
-            return f"array_to_string(CAST({quoted} AS VARCHAR[]), {text(LISTED)})"
+            return f"array_to_string(CAST({quoted} AS VARCHAR[]), {quote_literal(LISTED)})"
         if kind != "JSON":
             return f"CAST({quoted} AS VARCHAR)"
         if self._count(f"SELECT COUNT(*) FROM source WHERE json_type({quoted}) = 'ARRAY'"):
             self._listed.add(column)
-        items = f"array_to_string(json_extract_string({quoted}, '$[*]'), {text(LISTED)})"
+        items = f"array_to_string(json_extract_string({quoted}, '$[*]'), {quote_literal(LISTED)})"
         return f"CASE json_type({quoted}) WHEN 'ARRAY' THEN {items} ELSE {quoted} ->> '$' END"
 
     def _refuse_bad_ids(self) -> None:
         """Raise for rows without an id and for ids that have several rows."""
-        key, row = name(_ID), name(_ROW)
+        key, row = quote_identifier(_ID), quote_identifier(_ROW)
         bare = self._one(f"SELECT COUNT(*), MIN({row}) FROM texts WHERE {key} IS NULL OR {key} = ''")
         if bare[0]:
             raise DataError(
@@ -169,16 +178,16 @@ class _Reading:
                 f"and {self._place(second[0])}). Keep one row of each."
             )
 
-    def _choose(self, wishes: Mapping[str, Wish], left_out: dict[str, str]) -> dict[str, Wish]:
+    def _choose(self, specs: Mapping[str, FeatureSpec], left_out: dict[str, str]) -> dict[str, FeatureSpec]:
         """How each column is read; those that are not go to `left_out`."""
         chosen = {}
         for column in self._columns:
-            wish = wishes.get(column) or infer(self._profile(column))
-            if isinstance(wish, str):
-                left_out[column] = wish
-            elif wish.kind != "skip":
-                listed = column in self._listed and wish.kind == "multivalued"
-                chosen[column] = Wish("multivalued", LISTED) if listed else wish
+            spec = specs.get(column) or infer(self._profile(column))
+            if isinstance(spec, str):
+                left_out[column] = spec
+            elif spec.kind != "skip":
+                listed = column in self._listed and spec.kind == "multivalued"
+                chosen[column] = FeatureSpec("multivalued", LISTED) if listed else spec
             if column in chosen and chosen[column].kind == "numeric":
                 self._refuse_words(column)
         if not chosen:
@@ -190,19 +199,19 @@ class _Reading:
         return chosen
 
     def _profile(self, column: str) -> Profile:
-        quoted = name(column)
+        quoted = quote_identifier(column)
         number = f"TRY_CAST({quoted} AS DOUBLE)"
         finite = f"{number} IS NOT NULL AND isfinite({number})"
         given, distinct, numbers, whole, separated = self._one(
             f"SELECT COUNT({quoted}), COUNT(DISTINCT {quoted}), COUNT(*) FILTER ({finite}), "
             f"COUNT(*) FILTER ({finite} AND {number} = floor({number})), "
-            f"COUNT(*) FILTER (contains({quoted}, {text(SEPARATOR)})) FROM texts"
+            f"COUNT(*) FILTER (contains({quoted}, {quote_literal(SEPARATOR)})) FROM texts"
         )
         return Profile(given, distinct, numbers, whole, separated, column in self._listed)
 
     def _refuse_words(self, column: str) -> None:
         """Raise if a numeric column holds something else; NaN counts as missing."""
-        quoted, row = name(column), name(_ROW)
+        quoted, row = quote_identifier(column), quote_identifier(_ROW)
         number = f"TRY_CAST({quoted} AS DOUBLE)"
         bad = self._one(
             f"SELECT COUNT(*), MIN({row}) FROM texts WHERE {quoted} IS NOT NULL AND "
@@ -220,10 +229,10 @@ class _Reading:
         """The codes of the ids that have a row, ascending, and the texts of these rows."""
         codes = np.arange(len(ids), dtype=np.int64)
         self._connection.register("known", pa.table({"id": ids.values, "code": codes}))
-        chosen = "".join(f", texts.{name(column)}" for column in columns)
+        chosen = "".join(f", texts.{quote_identifier(column)}" for column in columns)
         table: pa.Table = self._connection.sql(
-            f"SELECT known.code AS {name(_ROW)}{chosen} FROM known JOIN texts "
-            f"ON CAST(known.id AS VARCHAR) = texts.{name(_ID)} ORDER BY known.code"
+            f"SELECT known.code AS {quote_identifier(_ROW)}{chosen} FROM known JOIN texts "
+            f"ON CAST(known.id AS VARCHAR) = texts.{quote_identifier(_ID)} ORDER BY known.code"
         ).to_arrow_table()
         return table.column(0).to_numpy(), table.drop_columns([_ROW])
 
@@ -234,38 +243,38 @@ class _Reading:
         return self._connection.execute(statement).fetchall()[0]
 
     def _place(self, file_row: int) -> str:
-        return place_of(self._connection, self._source, file_row)
+        return location_of(self._connection, self._source, file_row)
 
 
 # Names that no column of a file has.
 _ID, _ROW = "\x1fid", "\x1frow"
 
 
-def _encode(wishes: Mapping[str, Wish], n_rows: int, rows: np.ndarray, table: pa.Table) -> FeatureTable:
+def _encode(specs: Mapping[str, FeatureSpec], n_rows: int, rows: np.ndarray, table: pa.Table) -> FeatureTable:
     """The columns of texts, those of the i-th row belonging to code rows[i], as a table of all codes."""
     features, labels, numbers = [], [], []
-    for column, wish in wishes.items():
+    for column, spec in specs.items():
         texts = table.column(column).combine_chunks()
-        if wish.kind == "numeric":
+        if spec.kind == "numeric":
             filled = np.full(n_rows, np.nan)
             filled[rows] = pc.cast(texts, pa.float64()).to_numpy(zero_copy_only=False)
             features.append(Feature(column, "numeric"))
             numbers.append(filled)
         else:
-            values, encoded = _labels(texts, wish, rows)
+            values, encoded = _labels(texts, spec, rows)
             features.append(
-                Feature(column, "categorical" if wish.kind == "categorical" else "multivalued", values)
+                Feature(column, "categorical" if spec.kind == "categorical" else "multivalued", values)
             )
             labels.append(encoded)
     return pack(features, n_rows, labels, numbers).fitted(np.ones(n_rows, dtype=np.bool_))
 
 
-def _labels(texts: pa.Array, wish: Wish, rows: np.ndarray) -> tuple[tuple[str, ...], Labels]:
+def _labels(texts: pa.Array, spec: FeatureSpec, rows: np.ndarray) -> tuple[tuple[str, ...], Labels]:
     """The different values of a column, and where each occurs; a value counts once in a row."""
     given = texts.is_valid().to_numpy(zero_copy_only=False)
     values, owners = texts.drop_null(), rows[given]
-    if wish.kind == "multivalued":
-        split = pc.split_pattern(values, wish.separator)
+    if spec.kind == "multivalued":
+        split = pc.split_pattern(values, spec.separator)
         owners = owners[pc.list_parent_indices(split).to_numpy(zero_copy_only=False)]
         values = pc.utf8_trim_whitespace(pc.list_flatten(split))
         real = pc.not_equal(values, "").to_numpy(zero_copy_only=False)

@@ -20,7 +20,7 @@ SEPARATED_FROM = 10
 
 
 @dataclass(frozen=True)
-class Wish:
+class FeatureSpec:
     """How a column is to be read."""
 
     kind: Literal["categorical", "multivalued", "numeric", "skip"]
@@ -29,7 +29,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class FeatureForm:
-    """How to read the features of a named set, whose file cannot say it by itself."""
+    """How to read the features of a built-in dataset, whose file cannot say it by itself."""
 
     member: str  # the file inside the archive
     names: tuple[str, ...]  # of its columns; it has no header
@@ -51,10 +51,10 @@ class FeatureFiles:
 
 
 @dataclass(frozen=True)
-class Told:
+class GivenColumns:
     """What is known of one side's feature file before it is opened."""
 
-    wishes: Mapping[str, Wish] = field(default_factory=dict)
+    specs: Mapping[str, FeatureSpec] = field(default_factory=dict)
     key: str | None = None  # what the events call the column of ids
     form: FeatureForm | None = None
 
@@ -71,11 +71,11 @@ class Profile:
     listed: bool  # the file itself says that it holds lists
 
 
-def wish_of(column: str, told: str) -> Wish:
+def parse_feature_spec(column: str, told: str) -> FeatureSpec:
     """What "numeric", "multivalued:;" and the like ask for.
 
-    >>> wish_of("tags", "multivalued:;")
-    Wish(kind='multivalued', separator=';')
+    >>> parse_feature_spec("tags", "multivalued:;")
+    FeatureSpec(kind='multivalued', separator=';')
     """
     kind, colon, separator = told.partition(":")
     if kind not in KINDS:
@@ -85,17 +85,17 @@ def wish_of(column: str, told: str) -> Wish:
             f"Only a multi-valued feature has a separator, written as multivalued:; for one, and {column!r} "
             f"was given {told!r}."
         )
-    return Wish(kind, separator or SEPARATOR)  # type: ignore[arg-type]  # checked to be one of KINDS
+    return FeatureSpec(kind, separator or SEPARATOR)  # type: ignore[arg-type]  # checked to be one of KINDS
 
 
-def refuse_unknown_columns(wishes: Mapping[str, Wish], columns: Sequence[str]) -> None:
+def refuse_unknown_columns(specs: Mapping[str, FeatureSpec], columns: Sequence[str]) -> None:
     """Nothing, unless a kind was asked for of a column that no feature file has."""
-    for column in wishes:
+    for column in specs:
         if column not in columns:
             raise unknown_name("feature", column, columns)
 
 
-def infer(found: Profile) -> Wish | str:
+def infer(found: Profile) -> FeatureSpec | str:
     """How a column is read that nothing was told of; a sentence's end where it is left out.
 
     Lists are multi-valued; few whole numbers are categories and other numbers numeric; text is multi-valued
@@ -104,12 +104,12 @@ def infer(found: Profile) -> Wish | str:
     if found.given == 0:
         return "has no values"
     if found.listed:
-        return Wish("multivalued", LISTED)
+        return FeatureSpec("multivalued", LISTED)
     if found.numbers == found.given:
         few = found.whole == found.given and found.distinct <= FEW_NUMBERS
-        return Wish("categorical" if few else "numeric")
+        return FeatureSpec("categorical" if few else "numeric")
     if found.separated * SEPARATED_FROM >= found.given:
-        return Wish("multivalued")
+        return FeatureSpec("multivalued")
     if found.distinct > MOST_VALUES or found.distinct > max(FEW_NUMBERS, found.given // 2):
         return f"has {found.distinct:,} different values in {found.given:,} rows, too many for a category"
-    return Wish("categorical")
+    return FeatureSpec("categorical")

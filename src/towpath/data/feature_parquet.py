@@ -1,4 +1,4 @@
-"""Encoded features as a Parquet file: a column for each feature, and what the codes mean beside them."""
+"""Encoded features as a Parquet file: a column for each feature, and what the codes mean next to them."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Named sets from their publishers: downloaded with resume, or copied, and checked."""
+"""Built-in datasets from their publishers: downloaded with resume, or copied, and checked."""
 
 import os
 import shutil
@@ -9,11 +9,11 @@ from contextlib import suppress
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 
-from towpath.data.catalogue import NamedSet, named_set
+from towpath.data.builtin_datasets import BuiltinDataset, builtin_dataset
 from towpath.errors import DataError
 from towpath.files import file_digest, write_text
 
-# Told how many bytes are here, of how many (None where the publisher does not say).
+# GivenColumns how many bytes are here, of how many (None where the publisher does not say).
 Progress = Callable[[int, int | None], None]
 BLOCK_BYTES = 1 << 18
 PATIENCE_SECONDS = 60.0
@@ -30,9 +30,9 @@ def fetch(
     """Where the checked copy of this set lies: downloaded, or taken from `source`.
 
     An interrupted download leaves a `.part` file, from which the next call goes on. A copy whose checksum is
-    wrong is removed. Where the publisher gives no checksum, that of the first copy is kept beside it.
+    wrong is removed. Where the publisher gives no checksum, that of the first copy is kept next to it.
     """
-    entry = named_set(name)
+    entry = builtin_dataset(name)
     target = data_dir / entry.file_name
     if source is not None and not source.is_file():
         raise _no_copy(source, entry)
@@ -59,8 +59,8 @@ def fetch(
     return target
 
 
-def refuse_changed(entry: NamedSet, copy: Path) -> None:
-    """Nothing, unless the copy has another checksum than the one that `fetch` kept beside it."""
+def refuse_changed(entry: BuiltinDataset, copy: Path) -> None:
+    """Nothing, unless the copy has another checksum than the one that `fetch` kept next to it."""
     if _record(copy).is_file() and not _matches(entry, copy, copy):
         raise DataError(
             f"{copy} should have the checksum {_expected(entry, copy)}, which was kept when it was fetched, "
@@ -68,7 +68,7 @@ def refuse_changed(entry: NamedSet, copy: Path) -> None:
         )
 
 
-def _no_copy(source: Path, entry: NamedSet) -> DataError:
+def _no_copy(source: Path, entry: BuiltinDataset) -> DataError:
     """The error for a path that holds no copy of the set as its publisher packed it."""
     if source.is_dir():
         return DataError(
@@ -87,7 +87,7 @@ def _copy(source: Path, part: Path, progress: Progress) -> None:
     progress(part.stat().st_size, part.stat().st_size)
 
 
-def _download(entry: NamedSet, part: Path, progress: Progress) -> None:
+def _download(entry: BuiltinDataset, part: Path, progress: Progress) -> None:
     """Fill the part file, from where it ends if the publisher allows that."""
     try:
         with _open(entry.address, part) as response:
@@ -132,7 +132,7 @@ def _receive(response: HTTPResponse, part: Path, progress: Progress) -> None:
         raise ConnectionError(f"the transfer broke off after {here:,} of {total:,} bytes")
 
 
-def _check(entry: NamedSet, copy: Path, target: Path, source: Path | None) -> None:
+def _check(entry: BuiltinDataset, copy: Path, target: Path, source: Path | None) -> None:
     """Raise and remove the copy if its checksum is wrong; keep the checksum if it is the first."""
     if not _matches(entry, copy, target):
         copy.unlink()
@@ -148,7 +148,7 @@ def _check(entry: NamedSet, copy: Path, target: Path, source: Path | None) -> No
         write_text(_record(target), f"{file_digest(copy)}  {entry.file_name}\n")
 
 
-def _matches(entry: NamedSet, copy: Path, target: Path) -> bool:
+def _matches(entry: BuiltinDataset, copy: Path, target: Path) -> bool:
     expected = _expected(entry, target)
     if expected is None:
         return True
@@ -156,7 +156,7 @@ def _matches(entry: NamedSet, copy: Path, target: Path) -> bool:
     return file_digest(copy, algorithm) == digest
 
 
-def _expected(entry: NamedSet, target: Path) -> str | None:
+def _expected(entry: BuiltinDataset, target: Path) -> str | None:
     """The checksum as published, or as kept from the first copy; None before there is one."""
     if entry.checksum is not None:
         return entry.checksum

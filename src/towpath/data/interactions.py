@@ -12,7 +12,10 @@ from towpath.data.vocabulary import Vocabulary
 PADDING = -1
 MISSING_TIME = int(np.iinfo(np.int64).min)
 # The columns of Interactions that have one entry per row.
-COLUMNS = ("users", "items", "times", "values", "propensities", "exposures")
+COLUMNS = (
+    "users", "items", "times", "values", "propensities", "exposures", "labels", "positions", "requests",
+    "policies",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,9 @@ class Interactions:
 
     The order is part of the table: within a user, later rows came later, and ties in time keep the order of
     the file. `times` is None when the data have no time, in which case the order is that of the file alone.
+
+    Models learn from tables of positives. Where the log also says what was shown but not clicked, a table of
+    positives carries the whole log as `impressions`, whose `labels` tell the two apart.
     """
 
     users: NDArray[np.int32]  # (n,) codes into user_ids
@@ -77,8 +83,13 @@ class Interactions:
     item_ids: Vocabulary
     times: NDArray[np.int64] | None = None  # (n,) any unit that sorts; MISSING_TIME where an event has none
     values: NDArray[np.float32] | None = None  # (n,) rating, count ...
-    propensities: NDArray[np.float32] | None = None  # (n,) chance of having been shown, where known
+    labels: NDArray[np.bool_] | None = None  # (n,) positive or not; None: every row is a positive
     exposures: NDArray[np.bool_] | None = None  # (n,) whether the item was shown, where logged
+    positions: NDArray[np.int32] | None = None  # (n,) slot of the slate, from 1
+    propensities: NDArray[np.float32] | None = None  # (n,) chance of having been shown, where known
+    requests: NDArray[np.int64] | None = None  # (n,) code of the slate that the row was part of
+    policies: NDArray[np.int32] | None = None  # (n,) code of the recommender that showed the row
+    impressions: "Interactions | None" = None  # of positives: all that was shown, with labels
     user_features: FeatureTable | None = None  # one row for each user of the vocabulary
     item_features: FeatureTable | None = None  # one row for each item of the catalogue
 
@@ -99,6 +110,18 @@ class Interactions:
         """The rows where `keep` is true, in the same order and with the same vocabularies."""
         present = {name: getattr(self, name) for name in COLUMNS}
         return replace(self, **{n: c[keep] for n, c in present.items() if c is not None})
+
+    @cached_property
+    def positives(self) -> "Interactions":
+        """The positive rows, with this table as their impressions; itself where there are no labels."""
+        if self.labels is None:
+            return self
+        return replace(self.where(self.labels), labels=None, impressions=self)
+
+    @property
+    def rows(self) -> "Interactions":
+        """Every row of the log: the impressions of a table of positives, or the table itself."""
+        return self if self.impressions is None else self.impressions
 
     def with_features(self, users: FeatureTable | None, items: FeatureTable | None) -> "Interactions":
         """The same events with these features."""

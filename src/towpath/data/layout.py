@@ -13,7 +13,7 @@ import pyarrow as pa
 from towpath.errors import DataError
 from towpath.files import MANIFEST
 
-Kind = Literal["delimited", "parquet", "json"]
+Kind = Literal["delimited", "parquet", "json", "frame"]
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 KINDS: dict[str, Kind] = {

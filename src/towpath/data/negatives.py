@@ -1,4 +1,4 @@
-"""Items that a user has not taken, drawn at random."""
+"""Items that a user has not interacted with, drawn at random."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class PairSet:
 
 
 class NegativeSampler:
-    """Draws items uniformly among those that a user has not taken in training.
+    """Draws items uniformly among those that a user has not interacted with in training.
 
     Validation and test items may be drawn: to leave them out would tell the model what they are.
     """
@@ -50,11 +50,11 @@ class NegativeSampler:
         self.n_items = train.n_items
         self._taken = PairSet(train)
         self._histories: Histories = train.histories
-        # A user who has taken everything has no negative, and nothing could be recommended to them either.
+        # A user who has interacted with everything has no negative, and cannot be recommended anything.
         self.exhausted = np.flatnonzero(self._taken.items_per_user(train.n_users) >= train.n_items)
 
     def sample(self, users: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """`count` untaken items for each of `users` (b,), drawn with replacement: (b, count)."""
+        """`count` items without an interaction for each of `users` (b,), with replacement: (b, count)."""
         items = np.empty((len(users), count), dtype=np.int64)
         self.fill(users, items, 0, rng)
         return items
@@ -69,15 +69,15 @@ class NegativeSampler:
         owners = users[open_places // items.shape[1]]
         for user in np.unique(owners):
             places = open_places[owners == user]
-            items.reshape(-1)[places] = rng.choice(self._untaken(int(user)), size=len(places))
+            items.reshape(-1)[places] = rng.choice(self._not_interacted(int(user)), size=len(places))
 
-    def _untaken(self, user: int) -> NDArray[np.int64]:
+    def _not_interacted(self, user: int) -> NDArray[np.int64]:
         starts = self._histories.starts
-        taken = self._histories.items[starts[user] : starts[user + 1]]
-        untaken = np.setdiff1d(np.arange(self.n_items), taken)
-        if len(untaken) == 0:
+        interacted = self._histories.items[starts[user] : starts[user + 1]]
+        not_interacted = np.setdiff1d(np.arange(self.n_items), interacted)
+        if len(not_interacted) == 0:
             raise DataError(
-                f"User code {user} has taken all {self.n_items:,} items, so no negative can be drawn; "
+                f"User code {user} has all {self.n_items:,} items, so no negative can be drawn; "
                 "leave out such users (NegativeSampler.exhausted)."
             )
-        return untaken
+        return not_interacted

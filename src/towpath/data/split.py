@@ -1,10 +1,11 @@
 """Training, validation and test parts of one table of interactions."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -39,14 +40,16 @@ class Split:
     validation: Interactions
     test: Interactions
     description: str  # how it was made, e.g. "leave-last-two-out"; part of the fingerprint
+    # Parts that come from files of their own: in these, pairs that also occur in training stay targets.
+    outside: tuple[str, ...] = ()
 
     def part(self, name: Part) -> Interactions:
-        """The part that is judged on."""
+        """The part that is evaluated on."""
         return self.validation if name == "validation" else self.test
 
     @cached_property
     def before_test(self) -> Interactions:
-        """Training and validation together: what is known when test is judged."""
+        """Training and validation together: what is known when test is evaluated."""
         return join(self.train, self.validation)
 
     @cached_property
@@ -57,7 +60,7 @@ class Split:
             _update(digest, f"ids {len(ids)} {ids.values.type}", *ids.hashable())
         for part in (self.train, self.validation, self.test):
             for name in COLUMNS:
-                column = getattr(part, name)
+                column = getattr(part.rows, name)
                 if column is not None:
                     _update(digest, f"{name} {len(column)} {column.dtype}", column)
         for name in FEATURES:
@@ -68,33 +71,34 @@ class Split:
 
 
 def join(first: Interactions, second: Interactions) -> Interactions:
-    """The events of both in the order (user, time, first before second); without the other columns."""
-    users, items = (np.concatenate([getattr(t, c) for t in (first, second)]) for c in ("users", "items"))
-    times = None
-    if first.times is not None and second.times is not None:
-        times = np.concatenate([first.times, second.times])
+    """The events of both in the order (user, time, first before second), with every column that both have."""
+    columns: dict[str, Any] = {}  # arrays of several types, or None
+    for name in COLUMNS:
+        pair = getattr(first, name), getattr(second, name)
+        columns[name] = None if pair[0] is None or pair[1] is None else np.concatenate(pair)
+    users, times = columns["users"], columns["times"]
     order = np.lexsort((users,) if times is None else (times, users))
-    return Interactions(
-        users=users[order],
-        items=items[order],
-        user_ids=first.user_ids,
-        item_ids=first.item_ids,
-        times=None if times is None else times[order],
-    )
+    columns = {name: None if column is None else column[order] for name, column in columns.items()}
+    if first.impressions is not None and second.impressions is not None:
+        columns["impressions"] = join(first.impressions, second.impressions)
+    return replace(first, **columns)
 
 
 def split_leave_last_two(interactions: Interactions) -> Split:
-    """Each user's last event is for test, the one before for validation, the rest for training.
+    """Each user's last positive is for test, the one before for validation, the rest for training.
 
     Last by (time, row of the file); without a time column by the row alone, which the description says.
-    Users with fewer than three events stay in training.
+    Users with fewer than three positives stay in training. The rows of one request (slate) stay together: the
+    last request with a positive is for test then. What was shown in between goes to the part that it follows.
     """
-    description = "leave-last-two-out"
+    interactions, description = interactions.rows, "leave-last-two-out"
     if interactions.times is None:
         description += " by order of the file (no times)"
     else:
         _refuse_missing_times(interactions, interactions.times, "split_leave_last_two")
-    return _split(interactions, _parts(interactions, sql.LEAVE_LAST_TWO), description)
+    labelled = interactions.labels is not None
+    statement = sql.LEAVE_LAST_TWO_POSITIVES if labelled else sql.LEAVE_LAST_TWO
+    return _split(interactions, _parts(interactions, statement), description)
 
 
 def split_by_time(
@@ -106,6 +110,7 @@ def split_by_time(
     which may make the later parts a little smaller. Users with fewer than three events stay in training.
     """
     _check_shares(validation_share, test_share)
+    interactions = interactions.rows
     if interactions.times is None:
         raise DataError(
             "split_by_time needs a time for every interaction, but the data have no time column; "
@@ -119,7 +124,8 @@ def split_by_time(
         round(n * (1 - test_share - validation_share)),
         round(n * (1 - test_share)),
     )
-    parts = _parts(interactions, sql.parts_by_threshold("event_time", *cuts), event_time=interactions.times)
+    statement = sql.parts_by_threshold("event_time", *cuts, labelled=interactions.labels is not None)
+    parts = _parts(interactions, statement, event_time=interactions.times)
     description = f"by time, validation from {cuts[0]}, test from {cuts[1]}"
     return _split(interactions, parts, description)
 
@@ -132,21 +138,57 @@ def split_at_random(
     Users with fewer than three events stay in training.
     """
     _check_shares(validation_share, test_share)
+    interactions = interactions.rows
     draws = rng.numpy("split").random(len(interactions))
-    statement = sql.parts_by_threshold("draw", 1 - validation_share - test_share, 1 - test_share)
+    if interactions.requests is not None:
+        # The rows of a slate go together.
+        draws = rng.numpy("split").random(int(interactions.requests.max()) + 1)[interactions.requests]
+    thresholds = 1 - validation_share - test_share, 1 - test_share
+    statement = sql.parts_by_threshold("draw", *thresholds, labelled=interactions.labels is not None)
     parts = _parts(interactions, statement, draw=draws)
     description = f"at random, validation {validation_share:g}, test {test_share:g}, seed {rng.seed}"
     return _split(interactions, parts, description)
 
 
+def split_with_files(
+    interactions: Interactions,
+    own: Callable[[Interactions], Split],
+    *,
+    validation: Interactions | None = None,
+    test: Interactions | None = None,
+) -> Split:
+    """A split whose validation or test part, or both, come from files of their own.
+
+    With both, all interactions train. With one of them, `own` splits the interactions first: its last part
+    stands in for the one that is not given, and the other goes back to training.
+    """
+    given = {"validation": validation, "test": test}
+    outside = tuple(name for name, part in given.items() if part is not None)
+    if validation is not None and test is not None:
+        description = "validation and test from files"
+        return _assembled(interactions, validation, test, description, outside)
+    split = own(interactions)
+    if not outside:
+        return split
+    train = join(split.train, split.validation)
+    description = f"{split.description}; {outside[0]} from a file"
+    if test is not None:
+        return _assembled(train, split.test, test, description, outside)
+    return _assembled(train, validation or split.validation, split.test, description, outside)
+
+
 def save_split(split: Split, folder: Path) -> None:
     """The split as a folder of Parquet files with a manifest, written as a whole or not at all."""
-    about = {"description": split.description, "fingerprint": split.fingerprint}
+    about = {
+        "description": split.description,
+        "fingerprint": split.fingerprint,
+        "outside": list(split.outside),
+    }
     with new_folder(folder) as partial:
         write_ids(split.train.user_ids, partial / "users.parquet")
         write_ids(split.train.item_ids, partial / "items.parquet")
         for name in PARTS:
-            columns = {column: getattr(getattr(split, name), column) for column in COLUMNS}
+            columns = {column: getattr(getattr(split, name).rows, column) for column in COLUMNS}
             present = {column: values for column, values in columns.items() if values is not None}
             write_table(pa.table(present), partial / f"{name}.parquet")
         for name in FEATURES:
@@ -163,7 +205,8 @@ def load_split(folder: Path) -> Split:
     train, validation, test = (
         _load_part(folder / f"{name}.parquet", users, items).with_features(*features) for name in PARTS
     )
-    split = Split(train, validation, test, str(manifest.get("description")))
+    outside = tuple(manifest.get("outside", ()))
+    split = Split(train, validation, test, str(manifest.get("description")), outside)
     if split.fingerprint != manifest.get("fingerprint"):
         raise ArtifactError(f"{folder} does not have the fingerprint that its manifest says; make it again.")
     return split
@@ -173,7 +216,7 @@ def _load_part(path: Path, users: Vocabulary, items: Vocabulary) -> Interactions
     table = read_table(path)
     # A copy, since what Arrow lends cannot be written to and torch warns of that.
     columns = {column: table.column(column).to_numpy().copy() for column in table.column_names}
-    return Interactions(user_ids=users, item_ids=items, **columns)
+    return Interactions(user_ids=users, item_ids=items, **columns).positives
 
 
 def _load_features(path: Path) -> FeatureTable | None:
@@ -213,9 +256,13 @@ def _refuse_missing_times(interactions: Interactions, times: NDArray[np.int64], 
 
 
 def _ordered(interactions: Interactions, extra: dict[str, NDArray[np.generic]]) -> pa.Table:
-    """The columns that a split looks at, as Arrow without a copy."""
+    """The columns that a split looks at, as Arrow without a copy where it can be helped."""
     places = np.arange(len(interactions), dtype=np.int64)
-    return pa.table({"place": places, "user_code": interactions.users, **extra})
+    columns = {"place": places, "user_code": interactions.users, **extra}
+    if interactions.labels is not None:
+        columns["positive"] = interactions.labels
+        columns["request"] = places if interactions.requests is None else interactions.requests
+    return pa.table(columns)
 
 
 def _cuts(interactions: Interactions, times: NDArray[np.int64], *events: int) -> list[int]:
@@ -243,15 +290,27 @@ def _parts(interactions: Interactions, statement: str, **extra: NDArray[np.gener
 
 
 def _split(interactions: Interactions, parts: NDArray[np.int8], description: str) -> Split:
-    train, validation, test = (interactions.where(parts == p) for p in (sql.TRAIN, sql.VALIDATION, sql.TEST))
+    train, validation, test = (
+        interactions.where(parts == part).positives for part in (sql.TRAIN, sql.VALIDATION, sql.TEST)
+    )
     if not (len(validation) and len(test) and len(train)):
         raise DataError(
-            f"A split ({description}) should give each part some events, but training has {len(train):,}, "
+            f"A split ({description}) should give each part some positives, but training has {len(train):,}, "
             f"validation {len(validation):,} and test {len(test):,}; only users with at least "
-            f"{sql.SHORTEST} events are split, so bring more data, clean less or ask for larger shares."
+            f"{sql.SHORTEST} of them are split, so bring more data, clean less or ask for larger shares."
         )
-    # Features as one encodes them who knows only the users and items that have training events.
+    return _assembled(train, validation, test, description)
+
+
+def _assembled(
+    train: Interactions,
+    validation: Interactions,
+    test: Interactions,
+    description: str,
+    outside: tuple[str, ...] = (),
+) -> Split:
+    """The split, with features encoded as if only users and items with training events were known."""
     users = train.user_features and train.user_features.fitted(train.histories.lengths > 0)
     items = train.item_features and train.item_features.fitted(train.item_counts > 0)
     train, validation, test = (part.with_features(users, items) for part in (train, validation, test))
-    return Split(train, validation, test, description)
+    return Split(train, validation, test, description, outside)

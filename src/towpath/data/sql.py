@@ -2,15 +2,15 @@
 
 Standard SQL only (window functions, no QUALIFY, no function of one engine), so that a cluster engine can run
 the same text. Tables: `raw` (user_id, item_id, file_row and the extras), `user_ids` and `item_ids` (id,
-raw_id, code), `events` (user_code, item_code, file_row and the extras). Extras are those of event_time,
-value, propensity and exposure that the data have; a missing time is NULL and sorts first.
+raw_id, code), `events` (user_code, item_code, file_row and the extras). Extras are those of EXTRAS that the
+data have; a missing time is NULL and sorts first. Where there is a label, only positives count.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 Side = Literal["user", "item"]
-EXTRAS = ("event_time", "value", "propensity", "exposure")
+EXTRAS = ("event_time", "value", "propensity", "exposure", "label", "position", "request", "policy")
 TRAIN, VALIDATION, TEST = 0, 1, 2
 # Fewer events than this cannot give one to each part.
 SHORTEST = 3
@@ -68,9 +68,15 @@ class Statements:
         """The events whose value is at least this; an event without a value is not."""
         return f"SELECT {self.columns} FROM events WHERE value >= {least!r}"
 
+    def keep_shown(self) -> str:
+        """The events that were shown, as far as the log says."""
+        return f"SELECT {self.columns} FROM events WHERE exposure OR label"
+
     def keep_one_of_repeats(self, which: Literal["first", "last"]) -> str:
         """One event of each pair of user and item."""
         order = self.oldest_first if which == "first" else self.latest_first
+        if "label" in self.extras:
+            order = f"CASE WHEN label THEN 0 ELSE 1 END, {order}"  # a click is never lost to a showing
         return f"""
             SELECT {self.columns} FROM (
                 SELECT {self.columns}, ROW_NUMBER() OVER (
@@ -83,19 +89,30 @@ class Statements:
     def keep_counted(self, side: Side, least: int, most: int | None) -> str:
         """The events of those users or items that have at least `least` and at most `most` of them."""
         columns = ", ".join(f"events.{column.strip()}" for column in self.columns.split(","))
-        ceiling = f" AND COUNT(*) <= {most}" if most is not None else ""
+        count = "SUM(CASE WHEN label THEN 1 ELSE 0 END)" if "label" in self.extras else "COUNT(*)"
+        ceiling = f" AND {count} <= {most}" if most is not None else ""
         return f"""
             SELECT {columns} FROM events
             JOIN (
                 SELECT {side}_code AS code FROM events
-                GROUP BY {side}_code HAVING COUNT(*) >= {least}{ceiling}
+                GROUP BY {side}_code HAVING {count} >= {least}{ceiling}
             ) AS kept ON events.{side}_code = kept.code"""
 
     def in_order(self, missing_time: int) -> str:
         """The events by (user, time, row) with dense codes and without NULL."""
         missing = {"event_time": str(missing_time), "value": "CAST('NaN' AS FLOAT)"}
-        missing |= {"propensity": missing["value"], "exposure": "FALSE"}
-        extras = "".join(f", COALESCE({e}, {missing[e]}) AS {e}" for e in self.extras)
+        missing |= {"propensity": missing["value"], "exposure": "FALSE", "label": "FALSE", "position": "0"}
+        codes = {
+            # A row without a request is a request of its own.
+            "request": "COALESCE(request, 'row ' || CAST(file_row AS VARCHAR))",
+            "policy": "COALESCE(policy, '')",
+        }
+        extras = "".join(
+            f", DENSE_RANK() OVER (ORDER BY {codes[e]}) - 1 AS {e}"
+            if e in codes
+            else f", COALESCE({e}, {missing[e]}) AS {e}"
+            for e in self.extras
+        )
         return f"""
             SELECT u.code AS user_code, i.code AS item_code{extras}
             FROM events
@@ -132,6 +149,31 @@ LEAVE_LAST_TWO = f"""
         ELSE {TRAIN} END AS part
     FROM ordered JOIN ({_LENGTHS}) AS lengths ON ordered.user_code = lengths.user_code"""
 
+# The same for a log of impressions: `ordered` then has `positive` and `request` too, and a request with a
+# positive is what is left out. What was shown in between belongs to the part that it follows.
+_POSITIVE_LENGTHS = """
+    SELECT user_code, SUM(CASE WHEN positive THEN 1 ELSE 0 END) AS events FROM ordered GROUP BY user_code"""
+_REQUESTS = """
+    SELECT user_code, request, MIN(place) AS first_place,
+        MAX(CASE WHEN positive THEN 1 ELSE 0 END) AS positive
+    FROM ordered GROUP BY user_code, request"""
+_LAST_REQUESTS = f"""
+    SELECT user_code, first_place, COUNT(*) OVER (PARTITION BY user_code) AS requests,
+        ROW_NUMBER() OVER (PARTITION BY user_code ORDER BY first_place DESC) AS nth
+    FROM ({_REQUESTS}) AS requests WHERE positive = 1"""
+LEAVE_LAST_TWO_POSITIVES = f"""
+    SELECT place, CASE
+        WHEN units.first_place >= test_from THEN {TEST}
+        WHEN units.first_place >= validation_from THEN {VALIDATION}
+        ELSE {TRAIN} END AS part
+    FROM ordered
+    JOIN ({_REQUESTS}) AS units ON ordered.user_code = units.user_code AND ordered.request = units.request
+    LEFT JOIN (
+        SELECT user_code, MAX(CASE WHEN nth = 1 THEN first_place END) AS test_from,
+            MAX(CASE WHEN nth = 2 THEN first_place END) AS validation_from
+        FROM ({_LAST_REQUESTS}) AS last_requests WHERE requests >= {SHORTEST} GROUP BY user_code
+    ) AS cuts ON ordered.user_code = cuts.user_code"""
+
 # How many events there were before each moment: cuts fall between moments, never within one.
 EVENTS_BEFORE = """
     SELECT event_time, SUM(events) OVER (ORDER BY event_time) - events AS before
@@ -143,12 +185,15 @@ def first_moment_after(events: int) -> str:
     return f"SELECT MIN(event_time) FROM ({EVENTS_BEFORE}) AS counted WHERE before >= {events}"
 
 
-def parts_by_threshold(column: str, validation_from: float, test_from: float) -> str:
+def parts_by_threshold(
+    column: str, validation_from: float, test_from: float, *, labelled: bool = False
+) -> str:
     """The part of each place: by whether its column has reached the one threshold, the other, or none."""
+    lengths = _POSITIVE_LENGTHS if labelled else _LENGTHS
     return f"""
         SELECT place, CASE
             WHEN events < {SHORTEST} THEN {TRAIN}
             WHEN {column} >= {test_from!r} THEN {TEST}
             WHEN {column} >= {validation_from!r} THEN {VALIDATION}
             ELSE {TRAIN} END AS part
-        FROM ordered JOIN ({_LENGTHS}) AS lengths ON ordered.user_code = lengths.user_code"""
+        FROM ordered JOIN ({lengths}) AS lengths ON ordered.user_code = lengths.user_code"""

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from towpath.data.interactions import Interactions
 from towpath.errors import ArtifactError, ConfigError
-from towpath.evaluation.scoring import judging
 from towpath.methods.recipe import Recipe
 from towpath.models.scorer import Scorer
+from towpath.ranking.scoring import inference_mode
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import under
+from towpath.training.checkpoint import strip_prefix
 from towpath.transport.domain import Deployment
 from towpath.transport.players import make_weights
 from towpath.transport.settings import TransportSettings
@@ -26,16 +26,16 @@ MOST_PAIRS = 60_000
 
 @dataclass(frozen=True)
 class WeighedPairs:
-    """Pairs of a user and an item with the weight that w gives them; all columns (n,).
+    """CandidatePairs of a user and an item with the weight that w gives them; all columns (n,).
 
-    Weights have mean one over the pairs in scope, and are one exactly elsewhere. A margin is the score of f
+    Weights have mean one over the pairs in the mask, and are one elsewhere. A margin is the score of f
     minus that of the last item that the user would be shown: with zero or more the pair would be shown.
     """
 
     users: NDArray[np.int64]
     items: NDArray[np.int64]
-    taken: NDArray[np.bool_]  # the label
-    scope: NDArray[np.bool_]  # whether w reweighs this pair
+    interacted: NDArray[np.bool_]  # the label
+    reweight_mask: NDArray[np.bool_]  # whether w reweighs this pair
     scores: NDArray[np.float64]
     margins: NDArray[np.float64]
     weights: NDArray[np.float64]
@@ -45,7 +45,7 @@ class WeighedPairs:
 
     @property
     def shown(self) -> NDArray[np.bool_]:
-        """Whether f would show the pair, were it not taken already."""
+        """Whether f would show the pair, were it not interacted with already."""
         return self.margins >= 0
 
     def where(self, keep: NDArray[np.bool_]) -> "WeighedPairs":
@@ -65,12 +65,12 @@ class Bin:
 
 
 def weigh_pairs(
-    scorer: Scorer, beside: Mapping[str, Tensor], train: Interactions, recipe: Recipe
+    scorer: Scorer, auxiliary_state: Mapping[str, Tensor], train: Interactions, recipe: Recipe
 ) -> WeighedPairs:
     """About MOST_PAIRS training pairs, with the weights that the kept w gives them under the kept f.
 
-    `beside` is what the fit kept of the other players. The pairs are drawn like those of an epoch, positives
-    and negatives in the same proportions, from generators of their own.
+    `auxiliary_state` is what the fit kept of the other players. The pairs are drawn like those of an epoch,
+    positives and negatives in the same proportions, from generators of their own.
     """
     resolved = recipe.resolve()
     if not isinstance(resolved.method, TransportSettings):
@@ -78,10 +78,10 @@ def weigh_pairs(
     rng = Rng(recipe.seed).child("diagnostics", "weights")
     deployment = Deployment(scorer, train, resolved.training, resolved.method)
     weights = make_weights(scorer, train, resolved.method, rng)
-    _load(weights, under("w", dict(beside)))
+    _load(weights, strip_prefix("w", dict(auxiliary_state)))
     batches = make_batches(train, scorer, resolved.training, deployment.ranking)
     found: list[WeighedPairs] = []
-    with judging(scorer):
+    with inference_mode(scorer):
         deployment.begin_epoch(1, rng)
         for batch in batches.epoch(1, rng):
             found.append(_weigh(batch, (scorer, weights, deployment), resolved.method))
@@ -118,15 +118,17 @@ def _weigh(
     """The pairs of one batch, their weights as w gives them."""
     scorer, weights, deployment = players
     scores = scorer.score(batch.context, batch.items)
-    scope = batch.labels == 0 if settings.scope == "unlabelled" else torch.ones_like(batch.labels).bool()
-    # Scores take the place of the loss, which w is not asked about: so they are thinned with the rest.
-    table = deployment.thinned(deployment.table(batch, scores, scores, scope))
+    reweight_mask = (
+        batch.labels == 0 if settings.reweight == "unlabelled" else torch.ones_like(batch.labels).bool()
+    )
+    # Scores stand in for the loss, which w does not need: so they are subsampled with the rest.
+    table = deployment.subsample_columns(deployment.game_batch(batch, scores, scores, reweight_mask))
     shape = table.labels.shape
     columns = (
         table.pairs.context.users[:, None].expand(shape),
         table.pairs.items.expand(shape),
         table.labels > 0,
-        table.scope,
+        table.reweight_mask,
         table.loss.double(),
         table.pairs.margins.double(),
         weights(table.pairs).expand(shape).double(),
@@ -135,8 +137,12 @@ def _weigh(
 
 
 def _level(found: list[WeighedPairs]) -> WeighedPairs:
-    """All pairs as one table, with mean weight one over the scope."""
+    """All pairs as one table, with mean weight one over the mask."""
     joined = {f.name: np.concatenate([getattr(one, f.name) for one in found]) for f in fields(WeighedPairs)}
-    scope, raw = joined["scope"], joined["weights"]
-    joined["weights"] = np.where(scope, raw / raw[scope].mean(), 1.0) if scope.any() else np.ones(len(raw))
+    reweight_mask, raw = joined["reweight_mask"], joined["weights"]
+    joined["weights"] = (
+        np.where(reweight_mask, raw / raw[reweight_mask].mean(), 1.0)
+        if reweight_mask.any()
+        else np.ones(len(raw))
+    )
     return WeighedPairs(**joined)

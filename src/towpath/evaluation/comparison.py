@@ -17,7 +17,7 @@ _COUNTS_AT_ONCE = 2**21
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricSummary:
     """A metric's mean over seeds, with the standard deviation between them (None if there is one seed)."""
 
     label: str
@@ -48,7 +48,7 @@ class Comparison:
     k: int
     users: int
     seeds: int
-    rows: tuple[Row, ...]
+    rows: tuple[MetricSummary, ...]
     differences: tuple[Difference, ...]
 
     def to_json(self) -> dict[str, Any]:  # a JSON object
@@ -120,7 +120,7 @@ def _unpaired(one: str, other: str, what: str) -> ConfigError:
     )
 
 
-def _rows(group: Group) -> list[Row]:
+def _rows(group: Group) -> list[MetricSummary]:
     """Mean and standard deviation over seeds of every metric, also those of the lists as a whole."""
     rows = []
     for label, runs in group.items():
@@ -128,7 +128,7 @@ def _rows(group: Group) -> list[Row]:
         for metric in means[0]:
             values = np.array([mean[metric] for mean in means])
             sd = float(values.std(ddof=1)) if len(values) > 1 else None
-            rows.append(Row(label, runs[0].protocol, metric, float(values.mean()), sd))
+            rows.append(MetricSummary(label, runs[0].protocol, metric, float(values.mean()), sd))
     return rows
 
 

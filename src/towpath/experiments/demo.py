@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from towpath.data.split import Split, split_leave_last_two
 from towpath.evaluation.comparison import Comparison, compare
 from towpath.evaluation.evaluate import evaluate
-from towpath.evaluation.ranking import top_k
 from towpath.evaluation.result import Evaluation
-from towpath.evaluation.scoring import judging, score_catalogue
-from towpath.experiments.kept_rounds import Round
 from towpath.experiments.loop import Arm, LoopSettings, Start, run_loop
 from towpath.experiments.pool import Work
+from towpath.experiments.round_store import Round
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.scorer import Scorer
+from towpath.ranking.lists import top_k_lists
 from towpath.rng import Rng
 from towpath.worlds.latent import LatentWorld, make_latent_world
 from towpath.worlds.world import World
@@ -32,7 +31,7 @@ BASELINE = "plain"
 # and floor of the propensities) and for the ridge of EASE.
 MF_SETTINGS = {"embedding_dim": 16, "batch_size": 1024, "learning_rate": 0.01, "l2": 0.02}
 IPW_SETTINGS = {**MF_SETTINGS, "variant": "weighted", "propensity": "given", "floor": 0.5}
-TRANSPORT_SETTINGS = {**MF_SETTINGS, "head": 200}
+TRANSPORT_SETTINGS = {**MF_SETTINGS, "hard_negative_depth": 200}
 EASE_SETTINGS = {"ridge": 200}
 
 
@@ -44,7 +43,7 @@ class Trial:
     full: tuple[Evaluation, ...]  # rel is the true relevance of the list: expected clicks
     sampled: tuple[Evaluation, ...]
     tried: tuple[Evaluation, ...]  # rel is the number of items in the list that the user had been shown
-    example: NDArray[np.int64]  # (K,) the list of the first judged user, by the first seed
+    example: NDArray[np.int64]  # (K,) the list of the first evaluated user, by the first seed
 
     def per_user(self, metric: str, protocol: str = "full") -> NDArray[np.float64]:
         """Mean over seeds of a metric: (users,)."""
@@ -74,10 +73,10 @@ class Demonstration:
     rounds: tuple[Round, ...]  # of those that were let loose on the world
 
     def oracle(self) -> dict[str, float]:
-        """Expected clicks on the list of ten that is best, and on a blind one, for the same users."""
+        """Expected clicks on the list of ten that is best, and on a random one, for the same users."""
         users, seen = self.trials[0].full[0].users, (self.split.train, self.split.validation)
         return {
-            "blind choice": float(self.world.chance_relevance(K, *seen)[users].mean()),
+            "random choice": float(self.world.chance_relevance(K, *seen)[users].mean()),
             "best possible": float(self.world.best_relevance(K, *seen)[users].mean()),
         }
 
@@ -142,14 +141,14 @@ def deployed(compared: Mapping[str, Recipe]) -> dict[str, Recipe]:
 
 
 def _try(
-    name: str, recipe: Recipe, judged: tuple[World, Split], seed: int, watch: Callable[[str], None]
+    name: str, recipe: Recipe, evaluated: tuple[World, Split], seed: int, watch: Callable[[str], None]
 ) -> Trial:
-    world, split = judged
+    world, split = evaluated
     runs, example = [], np.empty(0, dtype=np.int64)
     for number in range(SEEDS):
-        watch(f"Training and judging {name}, seed {number + 1} of {SEEDS}")
+        watch(f"Training and evaluation {name}, seed {number + 1} of {SEEDS}")
         fitted = fit(split, replace(recipe, seed=seed + number))
-        runs.append(_judge(fitted.scorer, world, split))
+        runs.append(_evaluate(fitted.scorer, world, split))
         if number == 0:
             example = _list_of(fitted.scorer, split, int(runs[0][0].users[0]))
         if not fitted.history:
@@ -158,8 +157,8 @@ def _try(
     return Trial(name, full, sampled, tried, example)
 
 
-def _judge(scorer: Scorer, world: World, split: Split) -> tuple[Evaluation, Evaluation, Evaluation]:
-    """Judged by full ranking with true relevance, by sampled negatives, and by what had been shown before."""
+def _evaluate(scorer: Scorer, world: World, split: Split) -> tuple[Evaluation, Evaluation, Evaluation]:
+    """Evaluated by full ranking with true relevance, by sampled negatives, and by what was shown before."""
     shown = np.zeros(world.relevance.shape, dtype=np.float32)
     shown[world.exposures.users, world.exposures.items] = 1
     return (
@@ -171,10 +170,7 @@ def _judge(scorer: Scorer, world: World, split: Split) -> tuple[Evaluation, Eval
 
 def _list_of(scorer: Scorer, split: Split, user: int) -> NDArray[np.int64]:
     """The items that this user would be shown, best first: (K,)."""
-    seen = split.before_test.histories
-    with judging(scorer):
-        _, items = top_k(score_catalogue(scorer, np.array([user]), seen), K)
-    return items[0].cpu().numpy()
+    return top_k_lists(scorer, np.array([user]), split.before_test.histories, K).items[0]
 
 
 def _deploy(

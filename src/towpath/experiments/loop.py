@@ -2,23 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from towpath.data.interactions import COLUMNS, Interactions
-from towpath.data.split import split_leave_last_two
+from towpath.data.interactions import Interactions
+from towpath.data.split import join, split_leave_last_two
 from towpath.evaluation.evaluate import evaluate
-from towpath.evaluation.ranking import rows_per_block
-from towpath.evaluation.scoring import judging, score_candidates
-from towpath.experiments.kept_rounds import KeptRounds, Round
 from towpath.experiments.pool import Work, workers
+from towpath.experiments.round_store import Round, RoundStore
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.scorer import Scorer, Settings
+from towpath.ranking.scoring import score_blocks
 from towpath.rng import Rng
 from towpath.worlds.showing import Shown, show_lists
 from towpath.worlds.world import World
@@ -30,7 +27,10 @@ class LoopSettings(Settings):
     rounds: int = Field(default=10, ge=1, description="How often a recommender is trained and deployed.")
     k: int = Field(default=10, ge=1, description="Length of the list that every user is shown in a round.")
     exploration: float = Field(
-        default=0.0, ge=0, le=1, description="Share of every list that is drawn blindly, with known chances."
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Share of every list that is drawn at random, with known chances.",
     )
     again: bool = Field(
         default=False, description="Whether a user may be shown again what they have clicked already."
@@ -39,7 +39,7 @@ class LoopSettings(Settings):
 
 @dataclass(frozen=True)
 class Arm:
-    """A recommender in the loop: a recipe that is trained anew every round, or, without one, blind choice."""
+    """A recommender in the loop: a recipe that is retrained every round, or, without one, random lists."""
 
     name: str
     recipe: Recipe | None
@@ -65,7 +65,7 @@ def run_loop(start: Start, arms: Sequence[Arm], work: Work[Round] | None = None)
     for arm in arms:
         if arm.recipe is not None:
             arm.recipe.resolve()  # what cannot be is said before the first fit, not after it
-    kept = None if work.folder is None else KeptRounds(work.folder, start.world, start.seed)
+    kept = None if work.folder is None else RoundStore(work.folder, start.world, start.seed)
     played: dict[str, list[Round]] = {arm.name: [] for arm in arms}
     # In this process rounds are heard of as they come; from another they come when its arm is done.
     with workers(_play if work.jobs == 1 else _play_out, (start, kept), work.jobs) as results:
@@ -76,7 +76,7 @@ def run_loop(start: Start, arms: Sequence[Arm], work: Work[Round] | None = None)
     return tuple(one for arm in arms for one in played[arm.name])
 
 
-Shared = tuple[Start, KeptRounds | None]
+Shared = tuple[Start, RoundStore | None]
 
 
 def _play_out(shared: Shared, arm: Arm) -> Iterable[Round]:
@@ -94,7 +94,7 @@ def _play(shared: Shared, arm: Arm) -> Iterable[Round]:
             if kept:
                 kept.keep(_about(start, arm), *found)
         done, new = found
-        exposures = _extended(exposures, new)
+        exposures = join(exposures, new)  # the new rows are later
         yield done
 
 
@@ -115,12 +115,12 @@ def _one_round(start: Start, arm: Arm, exposures: Interactions, number: int) -> 
     # Drawn for every pair, whoever is shown it, so that arms differ by what they show and not by luck.
     clicked = rng.numpy("clicks").random(world.relevance.shape, dtype=np.float32) < world.relevance
     new = _logged(exposures, shown, clicked[shown.users, shown.items], number)
-    return _judged(start, arm, number, new, hidden, promised), new
+    return _evaluated(start, arm, number, new, hidden, promised), new
 
 
 def first_clicks(exposures: Interactions) -> Interactions:
     """The clicks among the exposures, each pair's first one only, in the same order."""
-    clicks = exposures.where(np.asarray(exposures.values) == 1)
+    clicks = exposures.positives
     _, firsts = np.unique(clicks.pair_keys(), return_index=True)
     keep = np.zeros(len(clicks), dtype=np.bool_)
     keep[firsts] = True
@@ -141,13 +141,8 @@ def _recommend(start: Start, arm: Arm, log: Interactions, number: int) -> tuple[
 def _scores(scorer: Scorer, log: Interactions) -> NDArray[np.float32]:
     """Scores of all pairs after these clicks: (users, items)."""
     scores = np.empty((log.n_users, log.n_items), dtype=np.float32)
-    step = rows_per_block(log.n_items)
-    everything, nothing = torch.arange(log.n_items)[None, :], torch.empty(0, dtype=torch.int64)
-    with judging(scorer):
-        for first in range(0, log.n_users, step):
-            users = np.arange(first, min(first + step, log.n_users))
-            block = score_candidates(scorer, users, log.histories, everything, nothing)
-            scores[first : first + step] = block.cpu().numpy()
+    for rows, block in score_blocks(scorer, np.arange(log.n_users), log.histories, hide="nothing"):
+        scores[rows] = block.cpu().numpy()
     return scores
 
 
@@ -167,22 +162,13 @@ def _logged(before: Interactions, shown: Shown, clicked: NDArray[np.bool_], numb
         item_ids=before.item_ids,
         times=np.full(len(clicked), latest + 1, dtype=np.int64),
         values=clicked.astype(np.float32),
+        labels=clicked,
         propensities=shown.propensity[shown.users, shown.items],
         exposures=np.ones(len(clicked), dtype=np.bool_),
     )
 
 
-def _extended(before: Interactions, new: Interactions) -> Interactions:
-    """Both logs as one, in the order (user, time); columns that one of them lacks are left out."""
-    order = np.argsort(np.concatenate([before.users, new.users]), kind="stable")  # the new rows are later
-    columns: dict[str, Any] = {}  # arrays of several types, or None
-    for name in COLUMNS:
-        pair = getattr(before, name), getattr(new, name)
-        columns[name] = None if pair[0] is None or pair[1] is None else np.concatenate(pair)[order]
-    return replace(before, **columns)
-
-
-def _judged(
+def _evaluated(
     start: Start, arm: Arm, number: int, new: Interactions, hidden: NDArray[np.bool_], promised: float
 ) -> Round:
     """The round held against the truth."""

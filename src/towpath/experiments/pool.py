@@ -18,7 +18,7 @@ import torch
 from towpath.errors import TrainingError
 
 Shared = TypeVar("Shared")
-Piece = TypeVar("Piece")
+Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
@@ -36,20 +36,20 @@ class Work(Generic[Result]):
 
 @contextmanager
 def workers(
-    do: Callable[[Shared, Piece], Result], shared: Shared, jobs: int
-) -> Iterator[Callable[[Sequence[Piece]], Iterator[Result]]]:
-    """A function from pieces of work to their results, each as it comes; `do` is one of a module.
+    do: Callable[[Shared, Job], Result], shared: Shared, jobs: int
+) -> Iterator[Callable[[Sequence[Job]], Iterator[Result]]]:
+    """A function from jobs_todo of work to their results, each as it comes; `do` is one of a module.
 
     One job is done in this process. Further ones get `shared` once, when they start.
     """
     if jobs == 1:
-        yield lambda pieces: (do(shared, piece) for piece in pieces)
+        yield lambda jobs_todo: (do(shared, job) for job in jobs_todo)
         return
     # Spawned, not forked: torch's threads do not survive a fork.
     with ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (do, shared)) as pool:
         others = set(active_children())
         try:
-            yield lambda pieces: _results(pool, pieces)
+            yield lambda jobs_todo: _results(pool, jobs_todo)
         except BrokenProcessPool as error:
             raise TrainingError(
                 "A process that shared the work was killed, most likely for want of memory; use fewer jobs."
@@ -61,9 +61,9 @@ def workers(
             raise
 
 
-def _results(pool: ProcessPoolExecutor, pieces: Sequence[Piece]) -> Iterator[Any]:  # what `do` returns
+def _results(pool: ProcessPoolExecutor, jobs_todo: Sequence[Job]) -> Iterator[Any]:  # what `do` returns
     with _ctrl_c_held_back():
-        waiting = [pool.submit(_in_worker, piece) for piece in pieces]
+        waiting = [pool.submit(_in_worker, job) for job in jobs_todo]
     for future in as_completed(waiting):
         yield future.result()
 
@@ -78,11 +78,11 @@ def _ctrl_c_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# What a worker process was started with: what it does, and what all pieces share.
+# What a worker process was started with: what it does, and what all jobs_todo share.
 _worker: tuple[Callable[[Any, Any], Any], Any] | None = None
 
 
-def _start_worker(do: Callable[[Shared, Piece], Result], shared: Shared) -> None:
+def _start_worker(do: Callable[[Shared, Job], Result], shared: Shared) -> None:
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is ended by the one that started it
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -101,7 +101,7 @@ def _leave_with_parent() -> None:
     os._exit(1)
 
 
-def _in_worker(piece: Any) -> Any:  # whatever `do` takes and returns
+def _in_worker(job: Any) -> Any:  # whatever `do` takes and returns
     assert _worker is not None, "the pool starts every worker with _start_worker"
     do, shared = _worker
-    return do(shared, piece)
+    return do(shared, job)

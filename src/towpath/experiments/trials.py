@@ -87,7 +87,7 @@ def write_best(folder: Path, best: Record) -> None:
 
 
 def read_best(folder: Path) -> tuple[Recipe, Record]:
-    """The best recipe of a search, and all that was kept beside it."""
+    """The best recipe of a search, and all that was kept next to it."""
     if not (folder / ABOUT).is_file():
         raise ArtifactError(
             f"There is no search at {folder}; make one with towpath tune DATA --out {folder}."

@@ -28,7 +28,7 @@ from towpath.methods.registry import method_named
 from towpath.methods.run import fit
 from towpath.models.registry import depends_on_seed, is_trainable, model_type
 
-Way = Literal["coordinate", "optuna"]
+SearchStrategy = Literal["coordinate", "optuna"]
 Metric = Literal["hit", "ndcg"]
 OPTUNA_TRIALS = 40
 
@@ -45,13 +45,13 @@ class Tuning:
     grid: Grid = field(default_factory=dict)
     seeds: Sequence[int] = (0,)
     metric: Metric = "hit"  # at 10, on validation, under full ranking
-    search: Way = "coordinate"
+    search: SearchStrategy = "coordinate"
     rounds: int = 3  # over all settings, coordinate-wise
     trials: int | None = None  # most candidates
 
     def __post_init__(self) -> None:
         """Say what cannot be searched now, not after hours."""
-        for option, kind in (("metric", Metric), ("search", Way)):
+        for option, kind in (("metric", Metric), ("search", SearchStrategy)):
             if getattr(self, option) not in get_args(kind):
                 raise unknown_name(option, getattr(self, option), get_args(kind))
         if self.search == "optuna":

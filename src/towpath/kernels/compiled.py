@@ -255,12 +255,12 @@ def even_out(batches: Any, missing: Any, drawn: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def deal_column(batches: Any, size: int, values: Any, dealt: Any) -> None:
-    """Fill dealt (n,) with the values (n,) of the rows, batch after batch; all but the last are of `size`."""
+def gather_assigned(batches: Any, size: int, values: Any, assignment: Any) -> None:
+    """Fill assignment (n,) with the rows' values (n,), batch after batch; all but the last have `size`."""
     ends = np.arange(0, len(batches), size)
     for row in range(len(batches)):
         batch = np.uint64(batches[row])
-        dealt[ends[batch]] = values[row]
+        assignment[ends[batch]] = values[row]
         ends[batch] += 1
 
 

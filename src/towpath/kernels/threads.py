@@ -15,8 +15,8 @@ import torch
 
 # Multiplications for which it is worth waking another thread: some half a millisecond of them.
 _WORTH_A_THREAD = 4_000_000
-# Destinations are dealt to so many slots in turn, and each part owns a run of slots: an even share, whichever
-# destinations are the popular ones.
+# Destinations go to so many slots in turn, and each part owns a run of slots: an even share, whichever
+# destinations are popular.
 SLOTS = 64
 
 

@@ -29,7 +29,7 @@ class PlainSettings(Settings):
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingTask:
     """What a method is given: the model to train, what to train it on, and how."""
 
     scorer: Scorer
@@ -50,7 +50,7 @@ class Method:
     """
 
     settings_type: type[Settings]
-    learner: Callable[[Task, Settings], Learner]
+    learner: Callable[[TrainingTask, Settings], Learner]
     training: Mapping[str, Any] = field(default_factory=dict)
     refuse: Callable[[TrainingSettings, Settings], None] = lambda training, settings: None
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -58,17 +58,17 @@ class Method:
     softmax: bool = False
 
 
-def _plain(task: Task, settings: Settings) -> Learner:
+def _plain(task: TrainingTask, settings: Settings) -> Learner:
     return PlainLearner(task.scorer, task.train, task.training, task.rng)
 
 
-def _exposure(task: Task, settings: Settings) -> Learner:
+def _exposure(task: TrainingTask, settings: Settings) -> Learner:
     assert isinstance(settings, ExposureSettings)
     return ExposureLearner(task.scorer, task.train, settings)
 
 
-def _by(learner: Callable[..., Learner]) -> Callable[[Task, Settings], Learner]:
-    """How most learners are made: with the settings of their method beside those of the fit loop."""
+def _by(learner: Callable[..., Learner]) -> Callable[[TrainingTask, Settings], Learner]:
+    """How most learners are made: with the settings of their method next to those of the fit loop."""
     return lambda task, settings: learner(task.scorer, task.train, task.training, settings, task.rng)
 
 
@@ -131,7 +131,7 @@ METHODS: dict[str, Method] = {
     "transport": Method(
         TransportSettings,
         _by(TransportLearner),
-        {"head_negatives": 1},
+        {"hard_negatives": 1},
         _refuse_no_game,
         {**FIT_GRID, **_TRANSPORT_GRID},
     ),

@@ -6,11 +6,11 @@ from pathlib import Path
 from towpath.data.split import Split
 from towpath.evaluation.evaluate import Validator
 from towpath.methods.recipe import Recipe
-from towpath.methods.registry import Task, method_named
+from towpath.methods.registry import TrainingTask, method_named
 from towpath.models.registry import model_type
 from towpath.models.scorer import Scorer, sizes_of
 from towpath.rng import Rng
-from towpath.training.fit import Fit, Row
+from towpath.training.fit import EpochMetrics, Fit
 from towpath.training.loop import train
 from towpath.training.plain import PlainLearner
 
@@ -20,7 +20,7 @@ def fit(
     recipe: Recipe,
     *,
     checkpoint: Path | None = None,
-    watch: Callable[[Row], None] | None = None,
+    watch: Callable[[EpochMetrics], None] | None = None,
 ) -> Fit:
     """Train the recipe's model by its method; validation chooses the epoch, test is never looked at.
 
@@ -34,14 +34,14 @@ def fit(
     scorer.initialise(split.train, rng)
     if not any(p.requires_grad for p in scorer.parameters()):
         return Fit(scorer, (), 0, "the model is whole from its start; there is nothing to train")
-    task = Task(scorer, split.train, resolved.training, rng)
+    task = TrainingTask(scorer, split.train, resolved.training, rng)
     if checkpoint is None or not checkpoint.exists():
         _pretrain(task)
     learner = method_named(recipe.method).learner(task, resolved.method)
     return train(learner, _validation(split), resolved.training, checkpoint=checkpoint, watch=watch)
 
 
-def _pretrain(task: Task) -> None:
+def _pretrain(task: TrainingTask) -> None:
     """Train the parts that the model wants trained first, each alone as plain training would."""
     epochs, parts = task.scorer.to_pretrain()
     if not epochs:
@@ -53,6 +53,6 @@ def _pretrain(task: Task) -> None:
     task.scorer.pretrained()
 
 
-def _validation(split: Split) -> Callable[[Scorer], Row]:
+def _validation(split: Split) -> Callable[[Scorer], EpochMetrics]:
     validator = Validator(split, k=10)
     return lambda scorer: {f"validation_{name}": value for name, value in validator(scorer).items()}

@@ -47,7 +47,7 @@ class Attention(Scorer):
         x = x + feedforward(norm(x))              as many blocks as set
         h = norm(x)
 
-    The user's code is not looked at: a user is what they have taken, so new events count without training.
+    The user's code is not looked at: a user is their history, so new events count without training.
     A history longer than history_length is cut to its latest items.
     """
 
@@ -60,10 +60,10 @@ class Attention(Scorer):
         "learning_rate": 1e-3,
         "l2": 0.0,
         "epochs": 40,
-        "last_rate": 0.0,
+        "final_lr_factor": 0.0,
         "patience": 10,
     }
-    learns_from_windows = True
+    trains_on_sequences = True
 
     def __init__(self, settings: Settings, sizes: Sizes) -> None:
         super().__init__(settings, sizes)

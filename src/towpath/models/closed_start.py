@@ -12,7 +12,7 @@ from torch import Tensor
 
 from towpath.data.interactions import Interactions
 from towpath.data.negatives import NegativeSampler
-from towpath.models.ease import refuse_large_catalogue, solve_ease, taken_matrix
+from towpath.models.ease import interaction_matrix, refuse_large_catalogue, solve_ease
 from towpath.rng import Rng
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ClosedStart:
 
 
 def start_from_ease(train: Interactions, dim: int, ridge: float, rng: Rng) -> ClosedStart:
-    """The rank-d matrix nearest to EASE's scores X B, scaled and shifted to the log-odds of being taken.
+    """The rank-d matrix nearest to EASE's scores X B, scaled and shifted to the log-odds of an interaction.
 
         X B ~ U S V',   p = sqrt(a S) U,   q = sqrt(a S) V,   logit = <p, q> + b
 
@@ -42,23 +42,23 @@ def start_from_ease(train: Interactions, dim: int, ridge: float, rng: Rng) -> Cl
     a ranking. X B is never formed: the decomposition needs only its products with vectors.
     """
     refuse_large_catalogue(train.n_items)
-    taken = taken_matrix(train)
-    times, back = _products(taken)
-    weights = torch.from_numpy(solve_ease(taken, ridge))
-    scores = Operator(taken.shape, lambda v: times(weights @ v), lambda v: weights.T @ back(v))
+    interacted = interaction_matrix(train)
+    times, back = _products(interacted)
+    weights = torch.from_numpy(solve_ease(interacted, ridge))
+    scores = Operator(interacted.shape, lambda v: times(weights @ v), lambda v: weights.T @ back(v))
     return _low_rank(scores, train, dim, rng)
 
 
 def start_from_data(train: Interactions, dim: int, shrink: float, rng: Rng) -> ClosedStart:
-    """The same for the matrix X of what was taken itself, every direction weakened alike.
+    """The same for the matrix X of what was interacted with itself, every direction weakened alike.
 
         X ~ U S V',   p = sqrt(a (S - t)) U,   q = sqrt(a (S - t)) V,   logit = <p, q> + b,   t = shrink * S_d
 
     This is where alternating least squares with a ridge of t end: the minimum of |X - P Q'|^2 + t (|P|^2 +
     |Q|^2). Without a ridge, shrink = 0, it is PureSVD.
     """
-    taken = taken_matrix(train)
-    return _low_rank(Operator(taken.shape, *_products(taken)), train, dim, rng, shrink)
+    interacted = interaction_matrix(train)
+    return _low_rank(Operator(interacted.shape, *_products(interacted)), train, dim, rng, shrink)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _logistic_line(x: NDArray[np.float64], label: NDArray[np.float64]) -> tuple[
         # The scale as an exponential, so that it stays positive and the order of the scores is kept.
         logit = np.exp(line[0]) * x + line[1]
         chance = special.expit(logit)
-        # log(1 + e^s) = s - log(sigmoid(s)), from the one exponential that was taken.
+        # log(1 + e^s) = s - log(sigmoid(s)), from the one exponential that was interacted.
         value = np.mean((1 - label) * logit - np.log(np.maximum(chance, np.finfo(np.float64).tiny)))
         slope = np.array([np.mean((chance - label) * x) * np.exp(line[0]), np.mean(chance - label)])
         return float(value), slope

@@ -28,7 +28,7 @@ class EaseSettings(Settings):
 
 
 class Ease(Scorer):
-    """score(u, i) = sum of B[j, i] over the items j that u has taken.
+    """score(u, i) = sum of B[j, i] over the items j that u has interacted with.
 
         B = argmin |X - X B|^2 + ridge |B|^2  with diag(B) = 0
           = I - P / diag(P),  P = (X'X + ridge I)^-1
@@ -41,32 +41,32 @@ class Ease(Scorer):
     settings: EaseSettings
     grid: ClassVar[Mapping[str, Sequence[Any]]] = {"ridge": (50, 100, 200, 500, 800, 1000, 2000, 5000)}
     weights: Tensor  # (items, items)
-    starts: Tensor  # (users + 1,) where each user's run begins in `taken`
-    taken: Tensor  # (n,) training items of all users, end to end
+    starts: Tensor  # (users + 1,) where each user's run begins in `interacted`
+    interacted: Tensor  # (n,) training items of all users, end to end
 
     def __init__(self, settings: Settings, sizes: Sizes) -> None:
         super().__init__(settings, sizes)
         refuse_large_catalogue(sizes.items)
         self.register_buffer("weights", torch.zeros(sizes.items, sizes.items))
         self.register_buffer("starts", torch.zeros(sizes.users + 1, dtype=torch.long))
-        self.register_buffer("taken", torch.zeros(0, dtype=torch.int32))
+        self.register_buffer("interacted", torch.zeros(0, dtype=torch.int32))
         self.register_load_state_dict_pre_hook(_make_room)  # type: ignore[no-untyped-call]  # untyped in torch
 
     def initialise(self, train: Interactions, rng: Rng) -> None:
         """Solve the regression."""
-        taken = taken_matrix(train)
-        self.weights.copy_(torch.from_numpy(solve_ease(taken, self.settings.ridge)))
-        self.starts.copy_(torch.from_numpy(taken.indptr))
-        self.taken = torch.from_numpy(taken.indices)
+        interacted = interaction_matrix(train)
+        self.weights.copy_(torch.from_numpy(solve_ease(interacted, self.settings.ridge)))
+        self.starts.copy_(torch.from_numpy(interacted.indptr))
+        self.interacted = torch.from_numpy(interacted.indices)
 
     def score(self, context: Context, items: Tensor) -> Tensor:
-        """Sum of the weights from each taken item to each scored one."""
+        """Sum of the weights from each interacted item to each scored one."""
         begin = self.starts[context.users]
         lengths = self.starts[context.users + 1] - begin
         offsets = lengths.cumsum(0) - lengths
-        # Place of each taken item: that of the user's run, moved from where the run lies among these users'.
+        # Index of each item: that of the user's run, moved from where the run lies among these users'.
         places = (begin - offsets).repeat_interleave(lengths)
-        runs = self.taken[places + torch.arange(len(places), device=places.device)].long()
+        runs = self.interacted[places + torch.arange(len(places), device=places.device)].long()
         every = torch.nn.functional.embedding_bag(runs, self.weights, offsets, mode="sum")  # (b, n_items)
         return every.gather(1, items.expand(len(every), -1))
 
@@ -84,21 +84,21 @@ def refuse_large_catalogue(items: int) -> None:
         )
 
 
-def taken_matrix(train: Interactions) -> "sparse.csr_matrix":
-    """X: one where the user (row) has taken the item (column)."""
+def interaction_matrix(train: Interactions) -> "sparse.csr_matrix":
+    """X: one where the user (row) has interacted with the item (column)."""
     from scipy import sparse
 
     ones = np.ones(len(train), dtype=np.float32)
-    taken = sparse.csr_matrix((ones, (train.users, train.items)), shape=(train.n_users, train.n_items))
-    taken.data[:] = 1  # a repeated pair counts once
-    return taken
+    interacted = sparse.csr_matrix((ones, (train.users, train.items)), shape=(train.n_users, train.n_items))
+    interacted.data[:] = 1  # a repeated pair counts once
+    return interacted
 
 
-def solve_ease(taken: "sparse.csr_matrix", ridge: float) -> NDArray[np.float32]:
+def solve_ease(interacted: "sparse.csr_matrix", ridge: float) -> NDArray[np.float32]:
     """B = I - P / diag(P) with P = (X'X + ridge I)^-1: (items, items)."""
     from scipy import linalg
 
-    gram = (taken.T @ taken).toarray()
+    gram = (interacted.T @ interacted).toarray()
     gram[np.diag_indices_from(gram)] += ridge
     # Symmetric and positive definite, so Cholesky halves the work of a general inverse.
     identity = np.eye(len(gram), dtype=np.float32)
@@ -109,6 +109,6 @@ def solve_ease(taken: "sparse.csr_matrix", ridge: float) -> NDArray[np.float32]:
 
 
 def _make_room(module: Ease, state: dict[str, Tensor], prefix: str, *_: object) -> None:
-    """Let `taken`, whose length depends on the data, take the length of the state that is being loaded."""
-    if prefix + "taken" in state:
-        module.taken = torch.empty_like(state[prefix + "taken"])
+    """Give `interacted`, whose length depends on the data, the length of the state that is loaded."""
+    if prefix + "interacted" in state:
+        module.interacted = torch.empty_like(state[prefix + "interacted"])

@@ -112,7 +112,7 @@ class Factorization(Scorer):
         scores = torch.einsum("bd,bkd->bk", user[:, :-1], item[:, :, :-1]) + user[:, -1:] + item[:, :, -1]
         return scores + self.bias, mean_norm(user[:, :-1], item[:, :, :-1])
 
-    def knows_gradients(self, context: Context, items: Tensor) -> bool:
+    def has_manual_backward(self, context: Context, items: Tensor) -> bool:
         """Where the fused kernels do it."""
         return len(items) == len(context.users) and self._takes_kernels()
 

@@ -132,7 +132,7 @@ class Mlp(Scorer):
         The charge is for what goes up: one for the vectors alone would only make the layers grow.
         """
         dim = self.settings.embedding_dim
-        weight = self.first.weight  # once: a critic's layer under a spectral norm computes it anew every time
+        weight = self.first.weight
         of_user = self.tables.users(context.users) @ weight[:, :dim].T
         of_item, item_norm = self._of_items(items, weight[:, dim:])
         scores = self.tower.of_parts(of_user + self.first.bias, of_item)

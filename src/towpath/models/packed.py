@@ -48,16 +48,16 @@ def lay_out(histories: Tensor) -> Layout:
     """
     padded = histories.cpu().numpy()
     width = padded.shape[1]
-    taken = padded != PADDING
-    taken[:, -1] = True
-    steps, lengths = np.flatnonzero(taken), taken.sum(1)
+    kept = padded != PADDING
+    kept[:, -1] = True
+    steps, lengths = np.flatnonzero(kept), kept.sum(1)
     ends = np.cumsum(lengths)
     nth = np.arange(len(steps)) - np.repeat(ends - lengths, lengths)
     places = np.repeat(share_rows(lengths, width), lengths) + nth
     owners = np.full(-(-(int(places.max(initial=-1)) + 1) // width) * width, -1, dtype=np.float32)
     owners[places] = np.repeat(np.arange(len(lengths)), lengths)
     real = (padded.ravel()[steps, None] != PADDING).astype(np.float32)
-    packed = np.cumsum(taken) - taken.ravel()
+    packed = np.cumsum(kept) - kept.ravel()
     arrays = (owners.reshape(-1, width), steps, steps % width, real, packed, ends - 1, places)
     sequences, *tensors = (torch.from_numpy(a).to(histories.device) for a in arrays)
     return Layout(_mask(sequences), *tensors)

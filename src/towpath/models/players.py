@@ -1,4 +1,4 @@
-"""Models that play beside the one that will be deployed: weights, critics, adversaries."""
+"""Models that play next to the one that will be deployed: weights, critics, adversaries."""
 
 from towpath.data.interactions import Interactions
 from towpath.models.registry import build
@@ -14,7 +14,7 @@ def player_model(name: str, player: str, scorer: Scorer, train: Interactions, rn
     """
     model = build(name, {}, scorer.sizes) if name else type(scorer)(scorer.settings, scorer.sizes)
     model.initialise(train, player_rng(rng, player))
-    if not scorer.learns_from_windows:
+    if not scorer.trains_on_sequences:
         scorer.history_length = max(scorer.history_length, model.history_length)
     return model
 

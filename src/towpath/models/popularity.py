@@ -1,4 +1,4 @@
-"""The most taken items for everyone: the row that must match before any other number is believed."""
+"""The most popular items for everyone: the row that must match before any other number is believed."""
 
 import torch
 from torch import Tensor

@@ -85,7 +85,7 @@ class Scorer(nn.Module, ABC):
     # How many of a user's latest items `score` wants to see in the context.
     history_length: int = 0
     # Whether `score` understands the steps of a context, so that every step of a sequence can be an instance.
-    learns_from_windows: ClassVar[bool] = False
+    trains_on_sequences: ClassVar[bool] = False
 
     def __init__(self, settings: Settings, sizes: Sizes) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class Scorer(nn.Module, ABC):
         scores = self.score(context, items)
         return scores, scores.new_zeros(())
 
-    def knows_gradients(self, context: Context, items: Tensor) -> bool:
+    def has_manual_backward(self, context: Context, items: Tensor) -> bool:
         """Whether `gradients` can be asked about these pairs, so that autograd need not be."""
         return False
 

@@ -50,8 +50,8 @@ class Sgns(Scorer):
         """The candidates' cosines with the user's last items."""
         unit = normalize(self.vectors, dim=1)
         real = (context.histories >= 0).float()  # (b, h)
-        taken = unit[context.histories.clamp(min=0)] * real[:, :, None]
-        user = taken.sum(1) / real.sum(1, keepdim=True).clamp(min=1)  # (b, d)
+        vectors = unit[context.histories.clamp(min=0)] * real[:, :, None]
+        user = vectors.sum(1) / real.sum(1, keepdim=True).clamp(min=1)  # (b, d)
         if len(items) == 1:
             return user @ unit[items[0]].T
         return torch.einsum("bd,bkd->bk", user, unit[items])

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from towpath.experiments.curve import Curve, Point
+from towpath.experiments.sweep import Point, SweepResult
 from towpath.reports.figures import ACCENT, INK, PADDING, QUIET, Figure, charts_available, to_svg
 
 # Beyond this ratio between the largest and the smallest value an axis in equal steps would hide the small.
@@ -22,12 +22,12 @@ class Panel:
     references: Mapping[str, float]
 
 
-def draw_curve(curve: Curve, metric: str, name: str) -> Figure:
+def draw_sweep(curve: SweepResult, metric: str, name: str) -> Figure:
     """A metric, called `name`, over the values of the setting, side by side for every protocol."""
-    beside = f"; dashed: {', '.join(curve.references)}." if curve.references else "."
-    caption = f"Dots are means over seeds, the band reaches {SPREAD}{beside}"
+    dashed = f"; dashed: {', '.join(curve.references)}." if curve.references else "."
+    caption = f"Dots are means over seeds, the band reaches {SPREAD}{dashed}"
     if curve.comparison.seeds == 1:
-        caption = f"Dots are from one seed, so nothing is known of the spread{beside}"
+        caption = f"Dots are from one seed, so nothing is known of the spread{dashed}"
     if not charts_available():
         return Figure(None, caption)
     import altair as alt

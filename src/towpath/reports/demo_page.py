@@ -23,7 +23,7 @@ _POINTS = 80
 
 def demo_page(demo: Demonstration) -> Page:
     """The page: what the log holds, what it says about each recommender, what each would really earn."""
-    judged = len(demo.trials[0].full[0].users)
+    evaluated = len(demo.trials[0].full[0].users)
     return Page(
         title="What would a recommender earn once it is switched on?",
         lead=_lead(demo),
@@ -36,7 +36,7 @@ def demo_page(demo: Demonstration) -> Page:
             _NEXT,
         ),
         footer="Made by towpath demo on one simulated world; in another the order may be another. What is "
-        f"trained step by step was trained with {SEEDS} seeds. Intervals are over {judged:,} users.",
+        f"trained step by step was trained with {SEEDS} seeds. Intervals are over {evaluated:,} users.",
     )
 
 
@@ -68,17 +68,17 @@ def _lead(demo: Demonstration) -> str:
         f"Here {len(demo.trials)} recommenders learned from the same log of clicks. In this made-up world "
         f"the truth is known, so we can say what each would earn: {best.name} comes first with "
         f"{best.mean('rel'):.2f} clicks on a list of {K}. The best possible list earns "
-        f"{oracle['best possible']:.2f}, blind choice {oracle['blind choice']:.2f}."
+        f"{oracle['best possible']:.2f}, random choice {oracle['random choice']:.2f}."
     )
 
 
 def _log_section(demo: Demonstration) -> Section:
     world, made = demo.world, demo.settings
-    blind = round(made.exploration * made.shown_per_user)
+    n_random = round(made.exploration * made.shown_per_user)
     who = (
         f"There are {made.users:,} users and {made.items:,} items. An earlier recommender showed each user "
-        f"{made.shown_per_user} items: the {made.shown_per_user - blind} it thought best, the same whenever "
-        f"it was asked, and {blind} chosen blindly. Users clicked {world.click_rate():.0%} of what they were "
+        f"{made.shown_per_user} items: the {made.shown_per_user - n_random} it ranked highest and "
+        f"{n_random} chosen at random. Users clicked {world.click_rate():.0%} of what they were "
         f"shown, which left {len(world.log):,} clicks."
     )
     how_little = (
@@ -129,7 +129,7 @@ def _truth_section(demo: Demonstration) -> Section:
     chart = draw_dots(
         [_dot(trial, "rel") for trial in demo.trials],
         axis=f"true clicks to expect on a list of {K}",
-        caption="Dashed lines: blind choice, and the best list there is. Bars are 95 % intervals.",
+        caption="Dashed lines: random choice, and the best list there is. Bars are 95 % intervals.",
         marks=demo.oracle(),
     )
     tables = (summary_table(demo), difference_table(demo))
@@ -225,7 +225,7 @@ _NEXT = Section(
     "With your own data",
     (
         "A table of events with a user, an item and, if possible, a time is enough. These commands train a "
-        "recommender, judge it, give a list for a user, and say whether one recommender is better than "
+        "recommender, evaluate it, give a list for a user, and say whether one recommender is better than "
         "another by more than luck:",
     ),
     commands=(

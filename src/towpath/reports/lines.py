@@ -19,7 +19,7 @@ class Axes:
     """What the two directions mean, and how they are drawn.
 
     `whole` puts marks at whole numbers only; `zero` starts the upward axis at zero; `mark` is the name and
-    the place of a dashed upright line; a `small` figure leaves room for another beside it.
+    the place of a dashed upright line; a `small` figure leaves room for another next to it.
     """
 
     x: str

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from towpath.experiments.paper.arenas import arena_form
+from towpath.experiments.paper.benchmarks import benchmark_spec
 from towpath.experiments.paper.catalogue import experiment_named
 from towpath.experiments.paper.claims import Verdict
 from towpath.experiments.paper.experiment import Experiment, quickened
 from towpath.experiments.paper.locks import LOCK, locked
 from towpath.experiments.paper.record import CELLS, Record, read_record
-from towpath.experiments.paper.results import Found
+from towpath.experiments.paper.results import BenchmarkResults
 from towpath.files import write_text
-from towpath.reports.curve_page import standalone_svg
 from towpath.reports.figures import Figure
 from towpath.reports.latex import to_latex
 from towpath.reports.page import Page, Section, write_page
@@ -27,6 +26,7 @@ from towpath.reports.paper_tables import (
     lift_table,
     main_table,
 )
+from towpath.reports.sweep_page import standalone_svg
 from towpath.reports.tables import Table, to_csv, to_markdown
 
 
@@ -36,7 +36,7 @@ class Results:
 
     experiment: Experiment
     record: Record
-    found: tuple[Found, ...]
+    found: tuple[BenchmarkResults, ...]
     verdicts: tuple[Verdict, ...]
 
     @property
@@ -51,8 +51,8 @@ def read_results(folder: Path) -> Results:
     record = read_record(folder)
     declared = experiment_named(record.experiment)
     experiment = quickened(declared) if record.quick else declared
-    found = tuple(record.found(arena, folder.parent / CELLS) for arena in record.arenas)
-    verdicts = (claim.judge(one) for one in found if one.columns for claim in experiment.claims)
+    found = tuple(record.found(benchmark, folder.parent / CELLS) for benchmark in record.benchmarks)
+    verdicts = (claim.assess(one) for one in found if one.columns for claim in experiment.claims)
     return Results(experiment, record, found, tuple(verdict for verdict in verdicts if verdict is not None))
 
 
@@ -76,14 +76,14 @@ def write_results(results: Results, folder: Path) -> list[Path]:
 
 
 def paper_page(results: Results) -> Page:
-    """Claims first, then arena by arena, then how it was made."""
-    arenas = [_arena(one, results.experiment) for one in results.found if one.columns]
+    """Claims first, then benchmark by benchmark, then how it was made."""
+    benchmarks = [_benchmark(one, results.experiment) for one in results.found if one.columns]
     return Page(
         title=results.experiment.title,
         lead=_lead(results),
-        sections=(_claims(results.verdicts), *arenas, _making(results)),
+        sections=(_claims(results.verdicts), *benchmarks, _making(results)),
         footer="Made by towpath paper. No number on this page was typed in but the paper's own.",
-        contents=len(arenas) > 1,
+        contents=len(benchmarks) > 1,
         wide=True,
     )
 
@@ -97,8 +97,8 @@ def _lead(results: Results) -> str:
         if results.record.quick
         else ""
     )
-    judged = f" Of its claims, each in each place: {said}." if said else ""
-    return f"{results.experiment.about}{judged}{quick}"
+    evaluated = f" Of its claims, each in each location: {said}." if said else ""
+    return f"{results.experiment.about}{evaluated}{quick}"
 
 
 def _claims(verdicts: Sequence[Verdict]) -> Section:
@@ -115,15 +115,15 @@ def _claims(verdicts: Sequence[Verdict]) -> Section:
     )
 
 
-def _arena(found: Found, experiment: Experiment) -> Section:
+def _benchmark(found: BenchmarkResults, experiment: Experiment) -> Section:
     facts = found.facts
     methods = [column for column in experiment.methods if column in found.columns]
     size = (
         f"{facts.users:,} users, {facts.items:,} items, {facts.events:,} events; {facts.judged_users:,} "
-        "users are judged, each on the last event."
+        "users are evaluated, each on the last event."
     )
     stand_in = (
-        (f"It stands in for {arena_form(facts.stands_for).title}, for which the paper's numbers are.",)
+        (f"It stands in for {benchmark_spec(facts.stands_for).title}, for which the paper's numbers are.",)
         if facts.stands_for not in ("", facts.name)
         else ()
     )
@@ -136,7 +136,7 @@ def _arena(found: Found, experiment: Experiment) -> Section:
     )
 
 
-def _tables(found: Found, experiment: Experiment, methods: Sequence[str]) -> list[Table | None]:
+def _tables(found: BenchmarkResults, experiment: Experiment, methods: Sequence[str]) -> list[Table | None]:
     if experiment.sweeps or not methods:
         swept = [s for s in experiment.sweeps if any(s.label(v) in found.columns for v in s.values)]
         return [sweep_table(found, sweep) for sweep in swept]
@@ -154,8 +154,8 @@ def _making(results: Results) -> Section:
     record, finished = results.record, sum(len(one.cells) for one in results.found)
     cells = f"{finished:,} of {len(record.cells):,} fits are finished"
     origins = [
-        f"{column} on {arena}: {origin}"
-        for arena, mine in record.origins.items()
+        f"{column} on {benchmark}: {origin}"
+        for benchmark, mine in record.origins.items()
         for column, origin in mine.items()
     ]
     tuned = f"Settings: {'; '.join(origins)}; all others as declared." if origins else "Settings as declared."
@@ -204,6 +204,8 @@ def _linked(figure: Figure, number: int) -> str:
 
 def to_json(results: Results) -> dict[str, Any]:
     """Every mean, with what it depends on, as plain numbers and texts."""
+    numbers = {one.facts.name: _numbers(one) for one in results.found}
+    verdicts = [vars(verdict) for verdict in results.verdicts]
     return {
         "experiment": results.experiment.name,
         "quick": results.record.quick,
@@ -211,13 +213,14 @@ def to_json(results: Results) -> dict[str, Any]:
         "code": results.record.code,
         "hardware": results.record.hardware,
         "processor_hours": results.processor_hours,
-        "arenas": {one.facts.name: _numbers(one) for one in results.found},
-        "verdicts": [vars(verdict) for verdict in results.verdicts],
+        "benchmarks": numbers,
+        "verdicts": [verdict | {"arena": verdict["benchmark"]} for verdict in verdicts],
+        "arenas": numbers,  # the key's name before 0.2, which scripts read
         "settings": results.record.settings,
     }
 
 
-def _numbers(found: Found) -> dict[str, Any]:  # any JSON
+def _numbers(found: BenchmarkResults) -> dict[str, Any]:  # any JSON
     measures = (*found.facts.measures(found.k), *found.facts.further(found.k))
     return {
         "fingerprint": found.facts.fingerprint,

@@ -1,14 +1,14 @@
-"""The tables of an experiment of the paper: our numbers, the paper's beside them, and paired differences."""
+"""The tables of an experiment of the paper: our numbers, the paper's next to them, and paired differences."""
 
 from collections.abc import Sequence
 
 from towpath.experiments.paper.experiment import Experiment
 from towpath.experiments.paper.published import PUBLISHED_LIFTS, printed, printed_difference
-from towpath.experiments.paper.results import Found, Measure
+from towpath.experiments.paper.results import BenchmarkResults, Measure
 from towpath.reports.tables import NOTHING, Cell, Interval, Mean, Table
 
 
-def main_table(found: Found, columns: Sequence[str]) -> Table:
+def main_table(found: BenchmarkResults, columns: Sequence[str]) -> Table:
     """The measures that the paper prints, ours and the paper's side by side."""
     measures = found.facts.measures(found.k)
     shown = {measure: _marked(found, columns, measure) for measure in measures}
@@ -23,7 +23,7 @@ def main_table(found: Found, columns: Sequence[str]) -> Table:
     return Table(heads, rows, caption, decimals=2)
 
 
-def further_table(found: Found, columns: Sequence[str]) -> Table:
+def further_table(found: BenchmarkResults, columns: Sequence[str]) -> Table:
     """The measures that hide what a user has seen, and what a fit cost."""
     measures = found.facts.further(found.k)
     shown = {measure: _marked(found, columns, measure) for measure in measures}
@@ -35,13 +35,13 @@ def further_table(found: Found, columns: Sequence[str]) -> Table:
     caption = (
         f"{found.facts.title}, other protocols, times 100: `full` ranks the whole catalogue without what the "
         "user has seen, `sampled` a hundred unseen items. Epochs and CPU seconds are those of one fit, with "
-        "all its judging."
+        "all its evaluation."
     )
     return Table(heads, rows, caption, decimals=2)
 
 
-def difference_table(found: Found, pairs: Sequence[tuple[str, str]]) -> Table | None:
-    """Each pair's difference under the paper's measures with its interval, and the paper's own beside it."""
+def difference_table(found: BenchmarkResults, pairs: Sequence[tuple[str, str]]) -> Table | None:
+    """Each pair's difference under the paper's measures with its interval, and the paper's own next to it."""
     there = [pair for pair in pairs if found.common_seeds(pair)]
     measures = found.facts.measures(found.k)
     rows = []
@@ -56,12 +56,12 @@ def difference_table(found: Found, pairs: Sequence[tuple[str, str]]) -> Table | 
     heads = ("difference", *(t for m in measures for t in (m.heading, f"{m.name} in the paper")))
     caption = (
         f"{found.facts.title}: differences, paired by user and seed, with 95 % intervals from a bootstrap "
-        "over users and seeds; beside them the difference of the paper's means."
+        "over users and seeds; next to them the difference of the paper's means."
     )
     return Table(heads, tuple(rows), caption, decimals=2) if rows else None
 
 
-def further_difference_table(found: Found, pairs: Sequence[tuple[str, str]]) -> Table | None:
+def further_difference_table(found: BenchmarkResults, pairs: Sequence[tuple[str, str]]) -> Table | None:
     """The same under the other protocols."""
     there = [pair for pair in pairs if found.common_seeds(pair)]
     measures = found.facts.further(found.k)
@@ -73,7 +73,7 @@ def further_difference_table(found: Found, pairs: Sequence[tuple[str, str]]) -> 
     return Table(heads, tuple(rows), caption, decimals=2) if rows else None
 
 
-def lift_table(found: Found, experiment: Experiment) -> Table | None:
+def lift_table(found: BenchmarkResults, experiment: Experiment) -> Table | None:
     """Relative lifts over the control in per cent, as the paper prints them for its A/B/C test."""
     control = next(iter(experiment.methods))
     others = [column for column in found.columns if column in PUBLISHED_LIFTS]
@@ -93,25 +93,27 @@ def lift_table(found: Found, experiment: Experiment) -> Table | None:
     return Table(heads, tuple(rows), caption, decimals=2)
 
 
-def _marked(found: Found, columns: Sequence[str], measure: Measure) -> dict[str, Cell]:
+def _marked(found: BenchmarkResults, columns: Sequence[str], measure: Measure) -> dict[str, Cell]:
     """Mean and spread of each column, the best and the second best marked."""
     means = {column: found.mean(column, measure) for column in columns}
     order = sorted(columns, key=lambda column: -means[column][0])
-    places = {column: place for place, column in enumerate(order[:2], start=1)} if len(order) > 2 else {}
+    places = (
+        {column: location for location, column in enumerate(order[:2], start=1)} if len(order) > 2 else {}
+    )
     return {column: Mean(*means[column], places.get(column, 0)) for column in columns}
 
 
-def _printed(found: Found, column: str, measure: Measure) -> Cell:
+def _printed(found: BenchmarkResults, column: str, measure: Measure) -> Cell:
     number = printed(found.facts.published_as, column, measure.printed) if found.k == 10 else None
     return NOTHING if number is None else Mean(*number)
 
 
-def _gap(found: Found, pair: tuple[str, str], measure: Measure) -> Interval:
+def _gap(found: BenchmarkResults, pair: tuple[str, str], measure: Measure) -> Interval:
     gap = found.difference(*pair, measure)
     return Interval(gap.mean, gap.low, gap.high)
 
 
-def _seeds(found: Found) -> str:
+def _seeds(found: BenchmarkResults) -> str:
     """What the numbers of a table are, and of how many seeds."""
     counts = {len(found.seeds_of(column)) for column in found.columns if column not in found.once}
     few, many = min(counts, default=1), max(counts, default=1)

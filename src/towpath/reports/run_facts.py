@@ -13,7 +13,7 @@ from towpath.diagnostics.lists import Spread
 from towpath.diagnostics.weights import WeighedPairs
 from towpath.evaluation.comparison import Difference
 from towpath.evaluation.result import Evaluation
-from towpath.training.fit import Row
+from towpath.training.fit import EpochMetrics
 
 THIS = "this run"
 LOG = "the log"
@@ -29,7 +29,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Judged:
+class EvaluatedRun:
     """What the test part says: the run first, then what it is held against."""
 
     k: int
@@ -70,12 +70,12 @@ class RunFacts:
 
     name: str
     record: Mapping[str, Any]  # run.json
-    history: Sequence[Row]
+    history: Sequence[EpochMetrics]
     command: str  # that makes the run again
     outcome: Outcome | None = None  # None: it has not finished
     split: Split | None = None
     steps: Sequence[Step] = ()
-    judged: Judged | None = None
+    evaluated: EvaluatedRun | None = None
     recommended: Recommended | None = None
     weights: WeighedPairs | None = None
     gaps: tuple[Gap, ...] = field(default_factory=tuple)
@@ -92,7 +92,7 @@ class RunFacts:
         return self.record["data"]
 
     @property
-    def kept(self) -> Row | None:
+    def kept(self) -> EpochMetrics | None:
         """The row of the epoch that is kept, or that is best so far; None if it is the start."""
         if self.outcome is not None:
             return self.history[self.outcome.best_epoch - 1] if self.outcome.best_epoch else None

@@ -1,4 +1,4 @@
-"""What a run recommends, beside what is in the log and what others would recommend."""
+"""What a run recommends, next to what is in the log and what others would recommend."""
 
 from towpath.diagnostics.lists import BANDS, THIN
 from towpath.reports.groups import draw_groups
@@ -13,7 +13,7 @@ def lists_section(found: Recommended) -> Section:
     run = found.spreads[THIS]
     what = (
         f"Here are the lists of {found.k} of {found.users:,} users, as they would be shown after the "
-        "training and the validation part. What a user has already taken is left out."
+        "training and the validation part. What a user has already interacted with is left out."
     )
     known = (
         f"Of the {run.places:,} places {found.known:.1%} hold an item that the user did take in the test "
@@ -46,7 +46,7 @@ def spread_table(found: Recommended) -> Table:
         f"items under {THIN} events in %",
     )
     caption = (
-        "Popularity: by what share of the users the item of a place was taken in training, on average. Items "
+        "Popularity: mean share of users who interacted in training with the item of a slot. Items "
         "shown: share of the catalogue with at least one place. Last column: share of the places whose item "
         f"has fewer than {THIN} training events. For {LOG} a place is a training event."
     )

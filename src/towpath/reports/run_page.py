@@ -23,8 +23,8 @@ def run_page(facts: RunFacts) -> Page:
     """All that is known of the run; what is not known has no section but is named."""
     recipe = facts.recipe
     sections = [_careful_section(facts), _data_section(facts), training_section(facts)]
-    if facts.judged is not None:
-        sections.append(results_section(facts.judged))
+    if facts.evaluated is not None:
+        sections.append(results_section(facts.evaluated))
     if facts.recommended is not None:
         sections.append(lists_section(facts.recommended))
     if facts.weights is not None and facts.split is not None:
@@ -45,20 +45,20 @@ def _lead(facts: RunFacts) -> str:
     recipe, source = facts.recipe, Path(str(facts.data["source"]).split(" (")[0]).name
     trained = "is being trained" if facts.outcome is None else "was trained"
     made = f"The model {recipe['model']} {trained} by the method {recipe['method']} on {source}."
-    if facts.judged is None:
+    if facts.evaluated is None:
         return f"{made} How good it is could not be said here."
-    k, protocol = facts.judged.k, facts.judged.protocols()[0]
+    k, protocol = facts.evaluated.k, facts.evaluated.protocols()[0]
     hits = {
-        who: mean_interval(facts.judged.of(who, protocol).per_user["hit"], 100)
-        for who in facts.judged.evaluations
+        who: mean_interval(facts.evaluated.of(who, protocol).per_user["hit"], 100)
+        for who in facts.evaluated.evaluations
     }
     run = hits[THIS]
-    beside = (
+    popularity = (
         f" The most popular items alone reach {hits[POPULARITY].value:.1f} %." if POPULARITY in hits else ""
     )
     return (
         f"{made} {run.value:.1f} % of the users ({run.low:.1f} to {run.high:.1f}) find what they took in "
-        f"the test part among the {k} items that it would show them.{beside}"
+        f"the test part among the {k} items that it would show them.{popularity}"
     )
 
 

@@ -7,7 +7,7 @@ from towpath.reports.figures import Figure
 from towpath.reports.lines import Axes, draw_lines
 from towpath.reports.page import Section
 from towpath.reports.run_facts import RunFacts
-from towpath.training.fit import Row
+from towpath.training.fit import EpochMetrics
 
 _EPOCH = "epoch"
 _CLOCKS = ("seconds", "validation_seconds")
@@ -29,7 +29,7 @@ _PANELS = (
     _Panel(
         {"validation_hit": "Hit@10", "validation_ndcg": "NDCG@10"},
         "validation, %",
-        "Judged after every epoch on the validation part, full ranking. Hit@10 decides which epoch is kept.",
+        "Full ranking of the validation part after every epoch. Hit@10 decides which epoch is kept.",
         scale=100,
         steady=True,
     ),
@@ -57,7 +57,7 @@ _PANELS = (
         "What w makes of the pairs that f would show and of the others; one is average.",
     ),
     _Panel(
-        {"w_positive": "taken", "w_negative": "not taken"},
+        {"w_positive": "interacted", "w_negative": "no interaction"},
         "mean weight",
         "What w makes of the pairs that users took and of those they did not; one is average.",
     ),
@@ -70,7 +70,7 @@ _PANELS = (
         zero=True,
     ),
     _Panel(
-        {"reco_positive": "taken", "reco_negative": "not taken"},
+        {"reco_positive": "interacted", "reco_negative": "no interaction"},
         "% would be shown",
         "Share of the training pairs that f would show: where the log and its own lists overlap.",
         scale=100,
@@ -104,7 +104,7 @@ def training_figures(facts: RunFacts) -> list[Figure]:
     return [figure for figure in drawn if figure is not None]
 
 
-def _figure(panel: _Panel, history: Sequence[Row], mark: tuple[str, float] | None) -> Figure | None:
+def _figure(panel: _Panel, history: Sequence[EpochMetrics], mark: tuple[str, float] | None) -> Figure | None:
     """The figure of one panel; None if the history has nothing of it, or nothing that ever moved."""
     lines = {
         name: [(row[_EPOCH], panel.scale * row[column]) for row in history if column in row]
@@ -118,7 +118,7 @@ def _figure(panel: _Panel, history: Sequence[Row], mark: tuple[str, float] | Non
     return draw_lines(lines, axes, panel.caption)
 
 
-def _others(history: Sequence[Row]) -> list[_Panel]:
+def _others(history: Sequence[EpochMetrics]) -> list[_Panel]:
     """Panels of what the method watched and no other panel has."""
     known = {_EPOCH, *_CLOCKS} | {column for panel in _PANELS for column in panel.lines}
     columns = dict.fromkeys(column for row in history for column in row if column not in known)

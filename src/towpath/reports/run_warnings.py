@@ -8,7 +8,7 @@ from towpath.diagnostics.lists import THIN
 from towpath.reports.run_facts import POPULARITY, THIS, RunFacts
 
 # Below these a warning is given. They are rules of thumb: nothing happens at the exact number.
-_FEW_JUDGED = 500  # users: one in a hundred more or less is then within chance
+_FEW_EVALUATED = 500  # users: one in a hundred more or less is then within chance
 _FEW_EVENTS = 5  # training events of the median user
 _LOW_ESS = 0.1  # effective share of the pairs that w ranges over
 _LOW_WEIGHT = 0.2  # mean weight of what users took, where one is average
@@ -53,12 +53,12 @@ def _game(facts: RunFacts) -> Iterator[str]:
     if row["ess"] < _LOW_ESS:
         yield (
             f"The weights are close to collapse: they are worth {row['ess']:.1%} of the pairs they are "
-            "spread over, so few pairs decide. Raise floor or ess_penalty, or lower ceiling."
+            "spread over, so few pairs decide. Raise floor or lower ceiling."
         )
     if row["w_positive"] < _LOW_WEIGHT:
         yield (
             f"The weights have left what users took: its mean weight is {row['w_positive']:.2f} where one is "
-            "average. Raise floor, or use scope=unlabelled."
+            "average. Raise floor, or use reweight=unlabelled."
         )
 
 
@@ -68,7 +68,7 @@ def _no_overlap(facts: RunFacts) -> Iterator[str]:
     if 0 <= row.get("reco_negative", 1) < _LOW_SHOWN and row.get("reco_positive", 1) < _LOW_SHOWN:
         yield (
             "Hardly any training pair is one that the model would show, so there was next to nothing to "
-            "carry over to; raise head_negatives or negatives."
+            "carry over to; raise hard_negatives or negatives."
         )
     thin = facts.recommended.spreads[THIS].thin if facts.recommended else 0
     if thin > _MANY_THIN:
@@ -80,7 +80,7 @@ def _no_overlap(facts: RunFacts) -> Iterator[str]:
 
 def _no_better(facts: RunFacts) -> Iterator[str]:
     """Whether the run beats the simplest list there is by more than chance."""
-    for found in facts.judged.differences if facts.judged else ():
+    for found in facts.evaluated.differences if facts.evaluated else ():
         if (found.b, found.protocol, found.metric) != (POPULARITY, "full", "hit") or found.low > 0:
             continue
         worse = "worse than" if found.high < 0 else "not better, by more than chance, than"
@@ -113,11 +113,11 @@ def _little_data(facts: RunFacts) -> Iterator[str]:
             f"Half of the users have {median:.0f} training events or fewer; a model can hardly tell such "
             "users apart."
         )
-    judged = facts.judged and len(facts.judged.of(THIS, facts.judged.protocols()[0]).users)
-    if judged and judged < _FEW_JUDGED:
+    evaluated = facts.evaluated and len(facts.evaluated.of(THIS, facts.evaluated.protocols()[0]).users)
+    if evaluated and evaluated < _FEW_EVALUATED:
         yield (
-            f"Only {judged:,} users were judged, so the intervals are wide; do not read differences inside "
-            "them."
+            f"Only {evaluated:,} users were evaluated, so the intervals are wide; do not read differences "
+            "inside them."
         )
 
 
@@ -129,8 +129,8 @@ def _cold(facts: RunFacts) -> Iterator[str]:
     users, items = (int((counts == 0).sum()) for counts in (train.histories.lengths, train.item_counts))
     if users:
         yield (
-            f"{users:,} of {train.n_users:,} users have no training events: they are not judged, and towpath "
-            "recommend gives them the most popular items."
+            f"{users:,} of {train.n_users:,} users have no training events: they are not evaluated, "
+            "and towpath recommend gives them the most popular items."
         )
     if items:
         yield (

@@ -22,10 +22,10 @@ def weights_section(pairs: WeighedPairs, item_counts: NDArray[np.int64]) -> Sect
         "much as two pairs of weight one."
     )
     only = (
-        "What users took is not reweighed (scope=unlabelled): it is never shown again, so it cannot be part "
+        "What users took is not reweighed (reweight=unlabelled): it is never shown again, so it is not part "
         "of what f would show, and counts one."
     )
-    texts = (what,) if pairs.scope[pairs.taken].any() else (what, only)
+    texts = (what,) if pairs.reweight_mask[pairs.interacted].any() else (what, only)
     figures = (*_by_margin(pairs), _by_popularity(pairs, item_counts))
     return Section("What the weighting learned", texts, (weights_table(pairs),), figures)
 
@@ -33,10 +33,10 @@ def weights_section(pairs: WeighedPairs, item_counts: NDArray[np.int64]) -> Sect
 def weights_table(pairs: WeighedPairs) -> Table:
     """Mean and spread of the weights of each kind of pair."""
     kinds = {
-        "taken": pairs.taken,
-        "not taken": ~pairs.taken,
-        "not taken, would be shown": ~pairs.taken & pairs.shown,
-        "not taken, would not be shown": ~pairs.taken & ~pairs.shown,
+        "interacted": pairs.interacted,
+        "no interaction": ~pairs.interacted,
+        "no interaction, would be shown": ~pairs.interacted & pairs.shown,
+        "no interaction, would not be shown": ~pairs.interacted & ~pairs.shown,
     }
     rows = [_row(kind, pairs.weights[chosen]) for kind, chosen in kinds.items() if chosen.any()]
     columns = ("pairs", "how many", "mean weight", "a tenth weigh less than", "a tenth weigh more than")
@@ -49,10 +49,10 @@ def _row(kind: str, weights: NDArray[np.float64]) -> tuple[Cell, ...]:
 
 
 def _by_margin(pairs: WeighedPairs) -> list[Figure]:
-    """Weight against score, for what was not taken and, where w reweighs it, for what was."""
+    """Weight against score, for what was not interacted with and, where w reweighs it, for what was."""
     figures = []
-    for name, chosen in (("not taken", ~pairs.taken), ("taken", pairs.taken)):
-        part = pairs.where(chosen & pairs.scope)
+    for name, chosen in (("no interaction", ~pairs.interacted), ("interacted", pairs.interacted)):
+        part = pairs.where(chosen & pairs.reweight_mask)
         if len(part):
             caption = (
                 f"By score, pairs {name}. The score is counted from that of the last place of the user's "
@@ -75,7 +75,7 @@ def _margin_points(pairs: WeighedPairs) -> list[BandPoint]:
 
 
 def _by_popularity(pairs: WeighedPairs, item_counts: NDArray[np.int64]) -> Figure:
-    part = pairs.where(pairs.scope)
+    part = pairs.where(pairs.reweight_mask)
     # On an axis of ratios zero has no place: items without an event stand with those that have one.
     events = np.maximum(1, item_counts[part.items])
     axes = Axes("training events of the item", "weight", zero=False, small=True)

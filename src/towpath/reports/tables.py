@@ -127,7 +127,7 @@ def to_csv(table: Table) -> str:
 
 
 def _more(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """What the numbers of a column have beside their value."""
+    """What the numbers of a column have next to their value."""
     if any(isinstance(cell, Interval) for cell in cells):
         return ("low", "high")
     return ("sd",) if any(isinstance(cell, Mean) for cell in cells) else ()

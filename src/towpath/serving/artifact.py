@@ -39,7 +39,7 @@ PLAYERS = "players.safetensors"
 
 
 @dataclass(frozen=True)
-class Past:
+class ServingHistory:
     """What the log says about users and items, as far as serving needs it."""
 
     histories: Histories  # everything in the log: hidden from lists, and what history models score from
@@ -54,9 +54,11 @@ class Artifact:
     scorer: Scorer
     user_ids: Vocabulary
     item_ids: Vocabulary
-    past: Past
+    history: ServingHistory
     about: dict[str, Any]  # recipe, data fingerprint, metrics, why training stopped: anything JSON can hold
-    beside: Mapping[str, Tensor] = field(default_factory=dict)  # what w and g learned: for analysis alone
+    auxiliary_state: Mapping[str, Tensor] = field(
+        default_factory=dict
+    )  # what w and g learned: for analysis alone
 
 
 def artifact_of(fit: Fit, split: Split, **origin: Any) -> Artifact:
@@ -71,13 +73,13 @@ def artifact_of(fit: Fit, split: Split, **origin: Any) -> Artifact:
         "stopped_because": fit.stopped_because,
     }
     ids = split.train.user_ids, split.train.item_ids
-    return Artifact(fit.scorer, *ids, past_of(split), about, fit.beside)
+    return Artifact(fit.scorer, *ids, serving_history_of(split), about, fit.auxiliary_state)
 
 
-def past_of(split: Split) -> Past:
+def serving_history_of(split: Split) -> ServingHistory:
     """The past as it stands when the model goes out: the whole log, though only `train` was learned from."""
     whole = join(split.before_test, split.test)
-    return Past(whole.histories, split.train.histories.lengths > 0, split.train.item_counts)
+    return ServingHistory(whole.histories, split.train.histories.lengths > 0, split.train.item_counts)
 
 
 def library_versions() -> dict[str, str]:
@@ -96,12 +98,12 @@ def save_artifact(artifact: Artifact, folder: Path) -> None:
     }
     with new_folder(folder) as partial:
         write_tensors(artifact.scorer.state_dict(), partial / FILES[0])
-        write_tensors(_tensors_of(artifact.past), partial / FILES[1])
+        write_tensors(_tensors_of(artifact.history), partial / FILES[1])
         write_ids(artifact.user_ids, partial / FILES[2])
         write_ids(artifact.item_ids, partial / FILES[3])
-        if artifact.beside:
-            write_tensors(artifact.beside, partial / PLAYERS)
-        write_manifest(partial, ARTIFACT, contents, [*FILES, PLAYERS] if artifact.beside else FILES)
+        if artifact.auxiliary_state:
+            write_tensors(artifact.auxiliary_state, partial / PLAYERS)
+        write_manifest(partial, ARTIFACT, contents, [*FILES, PLAYERS] if artifact.auxiliary_state else FILES)
 
 
 def load_artifact(folder: Path) -> Artifact:
@@ -112,9 +114,9 @@ def load_artifact(folder: Path) -> Artifact:
             scorer=_read_scorer(manifest, folder / FILES[0]),
             user_ids=read_ids(folder / FILES[2]),
             item_ids=read_ids(folder / FILES[3]),
-            past=_read_past(folder / FILES[1]),
+            history=_read_history(folder / FILES[1]),
             about={key: value for key, value in manifest.items() if key not in PROOFS},
-            beside=load_file(folder / PLAYERS) if PLAYERS in manifest["files"] else {},
+            auxiliary_state=load_file(folder / PLAYERS) if PLAYERS in manifest["files"] else {},
         )
     except (KeyError, RuntimeError, SafetensorError, ValidationError) as error:
         # Checksums held, so the files are as written: another version of a model wrote them.
@@ -142,15 +144,17 @@ def _read_scorer(manifest: Manifest, path: Path) -> Scorer:
     return scorer.eval()
 
 
-def _tensors_of(past: Past) -> dict[str, Tensor]:
+def _tensors_of(history: ServingHistory) -> dict[str, Tensor]:
     return {
-        "starts": torch.from_numpy(past.histories.starts),
-        "items": torch.from_numpy(past.histories.items),
-        "trained": torch.from_numpy(past.trained),
-        "item_counts": torch.from_numpy(past.item_counts),
+        "starts": torch.from_numpy(history.histories.starts),
+        "items": torch.from_numpy(history.histories.items),
+        "trained": torch.from_numpy(history.trained),
+        "item_counts": torch.from_numpy(history.item_counts),
     }
 
 
-def _read_past(path: Path) -> Past:
+def _read_history(path: Path) -> ServingHistory:
     arrays = {name: tensor.numpy() for name, tensor in load_file(path).items()}
-    return Past(Histories(arrays["starts"], arrays["items"]), arrays["trained"], arrays["item_counts"])
+    return ServingHistory(
+        Histories(arrays["starts"], arrays["items"]), arrays["trained"], arrays["item_counts"]
+    )

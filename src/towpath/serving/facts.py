@@ -9,24 +9,26 @@ from numpy.typing import NDArray
 
 from towpath.data.cleaning import Step
 from towpath.data.split import Split
-from towpath.diagnostics.lists import lists_of, shared, spread_of
+from towpath.diagnostics.lists import shared, spread_of
 from towpath.diagnostics.weights import WeighedPairs, weigh_pairs
 from towpath.errors import ArtifactError, ConfigError, TowpathError
 from towpath.evaluation.comparison import Difference, compare
 from towpath.evaluation.evaluate import evaluate
-from towpath.evaluation.protocols import NOTHING, Protocol
+from towpath.evaluation.protocols import EvalProtocol
 from towpath.evaluation.result import Evaluation
-from towpath.evaluation.task import Task, task_of
+from towpath.evaluation.task import RankingTask, task_of
 from towpath.methods.recipe import Recipe
 from towpath.models.popularity import Popularity, PopularitySettings
 from towpath.models.scorer import Scorer, sizes_of
-from towpath.reports.run_facts import LOG, POPULARITY, THIS, Gap, Judged, Outcome, Recommended
+from towpath.ranking.blocks import NOTHING
+from towpath.ranking.lists import top_k_lists
+from towpath.reports.run_facts import LOG, POPULARITY, THIS, EvaluatedRun, Gap, Outcome, Recommended
 from towpath.rng import Rng
 from towpath.serving.run import Run
 from towpath.training.checkpoint import load_checkpoint
-from towpath.training.fit import Row
+from towpath.training.fit import EpochMetrics
 
-_PROTOCOLS: tuple[Protocol, ...] = ("full", "sampled")
+_PROTOCOLS: tuple[EvalProtocol, ...] = ("full", "sampled")
 # Lists of more users would say the same.
 _MOST_USERS = 20_000
 
@@ -46,7 +48,7 @@ class Gaps:
             self.found.append(Gap(what, str(error)))
 
 
-def history_of(run: Run) -> list[Row]:
+def history_of(run: Run) -> list[EpochMetrics]:
     """The epochs so far; from the checkpoint if the history has been lost."""
     checkpoint = run.folder / "checkpoint.safetensors"
     if run.history or not checkpoint.is_file():
@@ -87,7 +89,7 @@ def rivals_of(run: Run, split: Split, against: Run | None) -> dict[str, Scorer]:
         popularity.initialise(split.train, Rng(0))
         models[POPULARITY] = popularity
     if against is not None:
-        models[_name_beside(against, models)] = against.artifact.scorer
+        models[_name_of_other(against, models)] = against.artifact.scorer
     return models
 
 
@@ -101,26 +103,26 @@ def refuse_other_data(run: Run, against: Run) -> None:
         )
 
 
-def judge(models: dict[str, Scorer], split: Split, k: int, gaps: Gaps) -> Judged | None:
+def assess(models: dict[str, Scorer], split: Split, k: int, gaps: Gaps) -> EvaluatedRun | None:
     """Everyone's metrics on the test part under every protocol that the data allow, and the differences."""
     found: dict[str, list[Evaluation]] = {who: [] for who in models}
     for protocol in _PROTOCOLS:
         with gaps.around(f"the {protocol} protocol"):
-            judged = {who: evaluate(m, split, protocol=protocol, k=k) for who, m in models.items()}
-            for who, one in judged.items():
+            evaluated = {who: evaluate(m, split, protocol=protocol, k=k) for who, m in models.items()}
+            for who, one in evaluated.items():
                 found[who].append(one)
     if not found[THIS]:
         return None
-    return Judged(k, found, tuple(_differences(found)))
+    return EvaluatedRun(k, found, tuple(_differences(found)))
 
 
 def recommend_all(models: dict[str, Scorer], split: Split, k: int) -> Recommended:
-    """The lists of everyone for the judged users, or for a sample of them where there are very many."""
+    """The lists of everyone for the evaluated users, or for a sample of them where there are very many."""
     task = task_of(split, "test")
     users = task.users
     if len(users) > _MOST_USERS:
         users = np.sort(Rng(0).numpy("report", "users").choice(users, _MOST_USERS, replace=False))
-    lists = {who: lists_of(model, users, task.seen, k) for who, model in models.items()}
+    lists = {who: top_k_lists(model, users, task.seen, k).items for who, model in models.items()}
     spreads = {LOG: spread_of(split.train.items, split.train)}
     return Recommended(
         k=k,
@@ -136,10 +138,10 @@ def weights_of(run: Run, split: Split) -> WeighedPairs | None:
     recipe = recipe_of(run)
     if recipe.method != "transport":
         return None
-    return weigh_pairs(run.artifact.scorer, run.artifact.beside, split.train, recipe)
+    return weigh_pairs(run.artifact.scorer, run.artifact.auxiliary_state, split.train, recipe)
 
 
-def _name_beside(against: Run, taken: dict[str, Scorer]) -> str:
+def _name_of_other(against: Run, taken: dict[str, Scorer]) -> str:
     """What to call the other run: its folder, unless somebody has that name."""
     name = against.folder.resolve().name
     return name if name not in (*taken, LOG) else f"run {name}"
@@ -152,7 +154,7 @@ def _differences(found: dict[str, list[Evaluation]]) -> Iterator[Difference]:
             yield from compare({who: found[who], THIS: found[THIS]}, rng=Rng(0)).differences
 
 
-def _known(lists: NDArray[np.int64], users: NDArray[np.int64], task: Task) -> float:
+def _known(lists: NDArray[np.int64], users: NDArray[np.int64], task: RankingTask) -> float:
     """The share of the places whose item is a test item of its user."""
     wanted = task.users[task.rows] * task.n_items + task.targets
     keys = np.where(lists == NOTHING, -1, users[:, None] * task.n_items + lists)

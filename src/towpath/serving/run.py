@@ -20,7 +20,7 @@ from towpath.files import MANIFEST, damaged, new_folder, refuse_unwritable, writ
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.serving.artifact import Artifact, artifact_of, library_versions, load_artifact, save_artifact
-from towpath.training.fit import Fit, Row
+from towpath.training.fit import EpochMetrics, Fit
 
 FORMAT = 1
 
@@ -72,7 +72,7 @@ class Run:
         return load_split(self.folder / "split")
 
     @property
-    def history(self) -> list[Row]:
+    def history(self) -> list[EpochMetrics]:
         """One row for each epoch so far."""
         path = self.folder / "history.jsonl"
         if not path.exists():
@@ -82,11 +82,11 @@ class Run:
         except ValueError as error:  # covers JSON and text decoding
             raise damaged(self.folder, path.name, "cannot be parsed") from error
 
-    def train(self, plan: Plan, watch: Callable[[Row], None] | None = None) -> Fit:
+    def train(self, plan: Plan, watch: Callable[[EpochMetrics], None] | None = None) -> Fit:
         """The finished fit, from the last checkpoint on if there is one, with its artifact written."""
         rows = self.history
 
-        def keep(row: Row) -> None:
+        def keep(row: EpochMetrics) -> None:
             # A process killed between history and checkpoint repeats an epoch whose row is there already.
             rows[:] = [r for r in rows if r["epoch"] < row["epoch"]] + [row]
             self._write_history(rows)
@@ -99,7 +99,7 @@ class Run:
         save_artifact(artifact_of(done, plan.split, **origin), self.folder / "artifact")
         return done
 
-    def _write_history(self, rows: list[Row]) -> None:
+    def _write_history(self, rows: list[EpochMetrics]) -> None:
         write_text(self.folder / "history.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -148,7 +148,7 @@ def _no_run(folder: Path) -> ArtifactError:
     """The error for a path that is no run folder."""
     if (folder / MANIFEST).is_file():
         return ArtifactError(
-            f"{folder} is a saved model without the data that it would be judged on; give the run folder "
+            f"{folder} is a saved model without the data that it would be evaluated on; give the run folder "
             "that towpath fit made."
         )
     if folder.exists():

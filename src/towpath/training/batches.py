@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from towpath.data.interactions import Interactions
 from towpath.errors import DataError
-from towpath.kernels.dealing import deal
+from towpath.kernels.batch_shuffle import assign_batches
 from towpath.models.scorer import Context, Scorer, context_of
+from towpath.ranking.snapshot import LiveRanking
 from towpath.rng import Rng
 from towpath.training.batch import Batch as Batch  # what is made here
 from towpath.training.batch import Batches as Batches
 from towpath.training.negatives import Draw, TrainingNegatives
-from towpath.training.ranking import LiveRanking
 from towpath.training.settings import TrainingSettings
 from towpath.training.windows import WindowBatches
 
@@ -23,7 +23,7 @@ def make_batches(
     train: Interactions, scorer: Scorer, settings: TrainingSettings, ranking: LiveRanking | None = None
 ) -> Batches:
     """The batches that the settings ask for and the scorer can learn from."""
-    if scorer.learns_from_windows:
+    if scorer.trains_on_sequences:
         return WindowBatches(train, scorer, settings, TrainingNegatives(train, scorer, settings, ranking))
     if settings.pairs == "catalogue":
         return CatalogueBatches(train, scorer, settings)
@@ -42,7 +42,7 @@ class CatalogueBatches:
         self._scorer = scorer
         self._device = next(scorer.parameters()).device
         self._items = torch.arange(train.n_items, device=self._device)[None]
-        # Users without positives teach nothing, users who have taken everything have nothing to be shown.
+        # Users without positives teach nothing, users who have everything cannot be shown anything.
         lengths = train.histories.lengths
         self._users = np.flatnonzero((lengths > 0) & (lengths < train.n_items))
         # As many users as have batch_size positives together, so that a step means the same as when sampled.
@@ -87,7 +87,7 @@ class SampledBatches:
             self._users, self._items = train.users[self._rows], train.items[self._rows]
         if len(self._rows) == 0:
             raise DataError(
-                f"Every one of the {train.n_users:,} users has taken all {train.n_items:,} items; "
+                f"Every one of the {train.n_users:,} users has interacted with all {train.n_items:,} items; "
                 "there is nothing to learn a preference from."
             )
         self._batch_size = min(settings.batch_size_for(len(train)), len(self._rows))
@@ -103,8 +103,8 @@ class SampledBatches:
 
     def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:
         """Every positive once; those of a batch are ordered by user, as the rows of a table lie."""
-        dealt = deal(len(self._rows), self._batch_size, rng.numpy(name + "order", number))
-        rows, users, items = (dealt.column(column) for column in (self._rows, self._users, self._items))
+        assignment = assign_batches(len(self._rows), self._batch_size, rng.numpy(name + "order", number))
+        rows, users, items = (assignment.column(column) for column in (self._rows, self._users, self._items))
         draw = self._negatives.drawer(number, rng, name)
         for start in range(0, len(rows), self._batch_size):
             some = slice(start, start + self._batch_size)

@@ -11,7 +11,7 @@ from torch import Tensor
 from towpath.errors import ArtifactError
 from towpath.files import new_file
 from towpath.models.tensors import write_tensors
-from towpath.training.fit import Row
+from towpath.training.fit import EpochMetrics
 
 _FORMAT = "3"
 
@@ -20,21 +20,21 @@ _FORMAT = "3"
 class Progress:
     """How far a run has come: everything that the epochs to come depend on.
 
-    `best` and `beside` are the scorer and the other players of the best epoch. Generators are derived from
-    the epoch number (rng.py), so none of their state needs keeping.
+    `best` and `auxiliary_state` are the scorer and the other players of the best epoch. Generators are
+    derived from the epoch number (rng.py), so none of their state needs keeping.
     """
 
-    history: tuple[Row, ...]
+    history: tuple[EpochMetrics, ...]
     best_epoch: int  # 0: the start, before any training
     best_score: float  # validation Hit@10 of the best epoch
     learner: dict[str, Tensor]
     best: dict[str, Tensor]
-    beside: dict[str, Tensor]
+    auxiliary_state: dict[str, Tensor]
 
 
 def save_checkpoint(path: Path, progress: Progress) -> None:
-    """Write beside the old checkpoint, then replace it in one move."""
-    parts = {"learner": progress.learner, "best": progress.best, "beside": progress.beside}
+    """Write next to the old checkpoint, then replace it in one move."""
+    parts = {"learner": progress.learner, "best": progress.best, "auxiliary_state": progress.auxiliary_state}
     tensors = {f"{part}/{k}": v for part, state in parts.items() for k, v in state.items()}
     notes = {
         "format": _FORMAT,
@@ -61,7 +61,7 @@ def load_checkpoint(path: Path) -> Progress:
             f"The checkpoint {path} has format {notes.get('format')!r}, this version reads {_FORMAT!r}; "
             "delete it to start over."
         )
-    parts: dict[str, dict[str, Tensor]] = {"learner": {}, "best": {}, "beside": {}}
+    parts: dict[str, dict[str, Tensor]] = {"learner": {}, "best": {}, "auxiliary_state": {}}
     for key, tensor in tensors.items():
         part, name = key.split("/", 1)
         parts[part][name] = tensor
@@ -69,11 +69,11 @@ def load_checkpoint(path: Path) -> Progress:
     return Progress(history, int(notes["best_epoch"]), float(notes["best_score"]), **parts)
 
 
-def nested(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def add_prefix(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A copy of a part's state, each key under the part's name."""
     return {f"{name}.{key}": tensor.detach().clone() for key, tensor in state.items()}
 
 
-def under(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The part of a state that `nested` put under this name."""
+def strip_prefix(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The part of a state that `add_prefix` put under this name."""
     return {k.removeprefix(f"{name}."): v for k, v in state.items() if k.startswith(f"{name}.")}

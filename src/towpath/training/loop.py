@@ -12,7 +12,7 @@ from torch import Tensor
 from towpath.errors import TrainingError
 from towpath.models.scorer import Scorer
 from towpath.training.checkpoint import Progress, load_checkpoint, save_checkpoint
-from towpath.training.fit import Fit, Row
+from towpath.training.fit import EpochMetrics, Fit
 from towpath.training.settings import TrainingSettings
 
 # The number that decides which epoch is best and when to stop.
@@ -26,7 +26,7 @@ class Learner(Protocol):
     def scorer(self) -> Scorer:
         """The model that will be deployed."""
 
-    def epoch(self, number: int) -> Row:
+    def epoch(self, number: int) -> EpochMetrics:
         """Train through epoch `number` (from 1) and say how it went."""
 
     def state(self) -> dict[str, Tensor]:
@@ -35,17 +35,17 @@ class Learner(Protocol):
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state."""
 
-    def beside(self) -> dict[str, Tensor]:
+    def auxiliary_state(self) -> dict[str, Tensor]:
         """What other players than the scorer have learned; empty where there are none."""
 
 
 def train(
     learner: Learner,
-    validate: Callable[[Scorer], Row],
+    validate: Callable[[Scorer], EpochMetrics],
     settings: TrainingSettings,
     *,
     checkpoint: Path | None = None,
-    watch: Callable[[Row], None] | None = None,
+    watch: Callable[[EpochMetrics], None] | None = None,
 ) -> Fit:
     """The fit after early stopping, with the best epoch's parameters of all players.
 
@@ -56,7 +56,7 @@ def train(
     while (reason := _stop_reason(progress, settings)) is None:
         number = len(progress.history) + 1
         began = time.perf_counter()
-        row: Row = {"epoch": number, **learner.epoch(number)}
+        row: EpochMetrics = {"epoch": number, **learner.epoch(number)}
         trained = time.perf_counter()
         _refuse_broken_numbers(row, progress)  # which player broke is known here, and no longer by its scores
         row |= validate(learner.scorer)
@@ -69,10 +69,10 @@ def train(
             watch(row)
     learner.scorer.load_state_dict(progress.best)
     learner.scorer.eval()  # what comes out is to be asked, not trained: nothing is dropped any more
-    return Fit(learner.scorer, progress.history, progress.best_epoch, reason, progress.beside)
+    return Fit(learner.scorer, progress.history, progress.best_epoch, reason, progress.auxiliary_state)
 
 
-def _start(learner: Learner, validate: Callable[[Scorer], Row], checkpoint: Path | None) -> Progress:
+def _start(learner: Learner, validate: Callable[[Scorer], EpochMetrics], checkpoint: Path | None) -> Progress:
     if checkpoint is not None and checkpoint.exists():
         progress = load_checkpoint(checkpoint)
         learner.load_state(progress.learner)
@@ -81,17 +81,17 @@ def _start(learner: Learner, validate: Callable[[Scorer], Row], checkpoint: Path
     return _best_now((), 0, learner, validate(learner.scorer)[DECIDES])
 
 
-def _after(progress: Progress, row: Row, learner: Learner) -> Progress:
+def _after(progress: Progress, row: EpochMetrics, learner: Learner) -> Progress:
     history = (*progress.history, row)
     if row[DECIDES] > progress.best_score:
         return _best_now(history, int(row["epoch"]), learner, row[DECIDES])
     return replace(progress, history=history, learner=learner.state())
 
 
-def _best_now(history: tuple[Row, ...], epoch: int, learner: Learner, score: float) -> Progress:
+def _best_now(history: tuple[EpochMetrics, ...], epoch: int, learner: Learner, score: float) -> Progress:
     """Progress whose best epoch is the last one."""
     best = {name: tensor.detach().clone() for name, tensor in learner.scorer.state_dict().items()}
-    return Progress(history, epoch, score, learner.state(), best, learner.beside())
+    return Progress(history, epoch, score, learner.state(), best, learner.auxiliary_state())
 
 
 def _stop_reason(progress: Progress, settings: TrainingSettings) -> str | None:
@@ -105,7 +105,7 @@ def _stop_reason(progress: Progress, settings: TrainingSettings) -> str | None:
     return None
 
 
-def _refuse_broken_numbers(row: Row, progress: Progress) -> None:
+def _refuse_broken_numbers(row: EpochMetrics, progress: Progress) -> None:
     for name, value in row.items():
         if not math.isfinite(value):
             last = progress.history[-1].get(name) if progress.history else None

@@ -1,4 +1,4 @@
-"""The negatives of an epoch: uniform over what a user has not taken, some from the head of the ranking."""
+"""The negatives of an epoch: uniform over items without an interaction, some from the top of the ranking."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from towpath.data.interactions import Interactions
 from towpath.data.negatives import NegativeSampler
 from towpath.models.scorer import Scorer
+from towpath.ranking.snapshot import LiveRanking
 from towpath.rng import Rng
-from towpath.training.ranking import LiveRanking
 from towpath.training.settings import TrainingSettings
 
 # From positives (b,) and their users (b,) to both in one table, positives first: (b, 1 + negatives).
@@ -32,26 +32,28 @@ class TrainingNegatives:
         ranking: LiveRanking | None = None,
     ) -> None:
         self._settings = settings
-        self._ranking = ranking or LiveRanking(scorer, train, shown=1, depth=settings.head)
+        self._ranking = ranking or LiveRanking(scorer, train, shown=1, depth=settings.hard_negative_depth)
         self._sampler = NegativeSampler(train)
-        self.exhausted = self._sampler.exhausted  # users who have taken everything
+        self.exhausted = self._sampler.exhausted  # users who have interacted with everything
 
     def refresh(self) -> None:
         """Take the ranking anew if negatives are drawn from its head."""
-        if self._settings.head_negatives:
+        if self._settings.hard_negatives:
             self._ranking.refresh()
 
     def drawer(self, number: int, rng: Rng, name: str) -> Draw:
         """The draws of this epoch."""
-        settings, begin = self._settings, 1 + self._settings.head_negatives
+        settings, begin = self._settings, 1 + self._settings.hard_negatives
         uniform, generator = rng.numpy(name + "negatives", number), rng.torch(name + "head", number)
 
-        def draw(taken: NDArray[np.integer], users: NDArray[np.int64]) -> NDArray[np.int64]:
+        def draw(interacted: NDArray[np.integer], users: NDArray[np.int64]) -> NDArray[np.int64]:
             items = np.empty((len(users), 1 + settings.negatives), dtype=np.int64)
-            items[:, 0] = taken
-            if settings.head_negatives:
+            items[:, 0] = interacted
+            if settings.hard_negatives:
                 ranking, who = self._ranking.current(), torch.from_numpy(users)
-                items[:, 1:begin] = ranking.draw(who, settings.head_negatives, settings.head, generator)
+                items[:, 1:begin] = ranking.draw(
+                    who, settings.hard_negatives, settings.hard_negative_depth, generator
+                )
             self._sampler.fill(users, items, begin, uniform)
             return items
 

@@ -56,19 +56,19 @@ class Optimiser:
             if p.requires_grad
         ]
         self._clip_norm = clip_norm
-        self._pace = 1.0
+        self._lr_scale = 1.0
 
-    def walk_at(self, pace: float) -> None:
+    def set_lr_scale(self, pace: float) -> None:
         """From now on take steps of this share of each parameter's own rate."""
-        self._pace = pace
+        self._lr_scale = pace
 
     def step(self, loss: Tensor) -> None:
         """Descend `loss` by one step; parameters of other players are left without gradient."""
         parameters = [m.parameter for m in self._moving]
         gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
-        self.move({p: g for p, g in zip(parameters, gradients, strict=True) if g is not None})
+        self.apply_gradients({p: g for p, g in zip(parameters, gradients, strict=True) if g is not None})
 
-    def move(self, gradients: Mapping[Tensor, Tensor]) -> None:
+    def apply_gradients(self, gradients: Mapping[Tensor, Tensor]) -> None:
         """Take one step against these gradients; parameters without one stay where they are."""
         reached = [
             (m, g.coalesce() if g.is_sparse else g)
@@ -111,7 +111,7 @@ class Optimiser:
                 amsgrad=False,
                 beta1=BETAS[0],
                 beta2=BETAS[1],
-                lr=self._pace * rate,
+                lr=self._lr_scale * rate,
                 weight_decay=0,
                 eps=EPSILON,
                 maximize=False,
@@ -121,7 +121,7 @@ class Optimiser:
         moving.steps += 1
         by_mean, by_square = (1 - beta for beta in BETAS)
         unbiased = math.sqrt(1 - BETAS[1] ** float(moving.steps)) / (1 - BETAS[0] ** float(moving.steps))
-        rates = Rates(by_mean, by_square, self._pace * moving.rate * unbiased, EPSILON)
+        rates = Rates(by_mean, by_square, self._lr_scale * moving.rate * unbiased, EPSILON)
         move_rows(moving.parameter, gradient, moving.mean, moving.square, rates)
 
 

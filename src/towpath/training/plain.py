@@ -7,8 +7,8 @@ from towpath.data.interactions import Interactions
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import nested, under
-from towpath.training.fit import Row
+from towpath.training.checkpoint import add_prefix, strip_prefix
+from towpath.training.fit import EpochMetrics
 from towpath.training.losses import catalogue_softmax_risk, logistic_loss, logistic_slope, softmax_loss
 from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
@@ -24,9 +24,9 @@ class PlainLearner:
         self._batches = make_batches(train, scorer, settings)
         self._optimiser = Optimiser([scorer], settings.learning_rate, settings.clip_norm)
 
-    def epoch(self, number: int) -> Row:
+    def epoch(self, number: int) -> EpochMetrics:
         """One pass over the positives."""
-        self._optimiser.walk_at(self._settings.pace(number))
+        self._optimiser.set_lr_scale(self._settings.lr_scale(number))
         self._batches.refresh()
         self.scorer.train()
         total = torch.zeros(())
@@ -36,27 +36,33 @@ class PlainLearner:
 
     def state(self) -> dict[str, Tensor]:
         """The parameters and the optimiser's moments."""
-        return nested("scorer", self.scorer.state_dict()) | nested("optimiser", self._optimiser.state())
+        return add_prefix("scorer", self.scorer.state_dict()) | add_prefix(
+            "optimiser", self._optimiser.state()
+        )
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state."""
-        self.scorer.load_state_dict(under("scorer", state))
-        self._optimiser.load_state(under("optimiser", state))
+        self.scorer.load_state_dict(strip_prefix("scorer", state))
+        self._optimiser.load_state(strip_prefix("optimiser", state))
 
-    def beside(self) -> dict[str, Tensor]:
+    def auxiliary_state(self) -> dict[str, Tensor]:
         """Nothing: there is one player."""
         return {}
 
     def _step(self, batch: Batch) -> Tensor:
         """One step, and the loss before it."""
-        if self._settings.loss == "softmax" or not self.scorer.knows_gradients(batch.context, batch.items):
+        if self._settings.loss == "softmax" or not self.scorer.has_manual_backward(
+            batch.context, batch.items
+        ):
             loss = self._loss(batch)
             self._optimiser.step(loss)
             return loss.detach()
         with torch.no_grad():
             scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
             slopes = logistic_slope(scores, batch.labels).mul_(1 / scores.numel())
-            self._optimiser.move(self.scorer.gradients(batch.context, batch.items, slopes, self._settings.l2))
+            self._optimiser.apply_gradients(
+                self.scorer.gradients(batch.context, batch.items, slopes, self._settings.l2)
+            )
             return logistic_loss(scores, batch.labels).mean() + self._settings.l2 * norm
 
     def _loss(self, batch: Batch) -> Tensor:
@@ -69,4 +75,4 @@ class PlainLearner:
     @property
     def _whole_catalogue_at_each_step(self) -> bool:
         """Whether scores of all items would be too many to hold, so that only positives are in a batch."""
-        return self.scorer.learns_from_windows and self._settings.pairs == "catalogue"
+        return self.scorer.trains_on_sequences and self._settings.pairs == "catalogue"

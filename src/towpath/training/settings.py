@@ -19,11 +19,11 @@ class TrainingSettings(Settings):
     pairs: Literal["sampled", "catalogue"] = Field(
         "sampled",
         description="What each step looks at: positives with `sampled` negatives, or users with the whole "
-        "`catalogue`, every untaken item a negative (best where users times items is not too large).",
+        "`catalogue`, all items without an interaction as negatives (for small catalogues).",
     )
     loss: Literal["logistic", "softmax"] = Field(
         "logistic",
-        description="`logistic`: each pair on its own, taken or not; `softmax`: the taken item against all "
+        description="`logistic`: each pair on its own; `softmax`: the positive item against all "
         "others of the step, the sampled ones or the whole catalogue as `pairs` says.",
     )
     windows: Literal["last", "random", "all"] = Field(
@@ -39,19 +39,21 @@ class TrainingSettings(Settings):
         "256 to 65536.",
     )
     negatives: int = Field(
-        3, ge=1, description="Untaken items of the same user drawn per positive, every batch."
+        3, ge=1, description="Items without an interaction drawn per positive of the user, every batch."
     )
-    head_negatives: int = Field(
+    hard_negatives: int = Field(
         0,
         ge=0,
-        description="How many of the negatives are drawn from the head of the user's current ranking "
+        description="How many of the negatives are drawn from the top of the user's current ranking "
         "instead of the whole catalogue.",
     )
-    head: int = Field(
-        500, ge=1, description="How many untaken items make up the head of a ranking; refreshed every epoch."
+    hard_negative_depth: int = Field(
+        500,
+        ge=1,
+        description="From how many of the user's currently best items hard negatives are drawn.",
     )
     learning_rate: float = Field(0.003, gt=0, description="Step size of Adam.")
-    last_rate: float = Field(
+    final_lr_factor: float = Field(
         1.0,
         ge=0,
         le=1,
@@ -75,14 +77,14 @@ class TrainingSettings(Settings):
         """
         return self.batch_size or min(65_536, max(256, positives // 240))
 
-    def pace(self, epoch: int) -> float:
+    def lr_scale(self, epoch: int) -> float:
         """The step size of an epoch (from 1) as a share of learning_rate."""
-        return 1 - (1 - self.last_rate) * (epoch - 1) / self.epochs
+        return 1 - (1 - self.final_lr_factor) * (epoch - 1) / self.epochs
 
     @model_validator(mode="after")
-    def _head_negatives_are_negatives(self) -> "TrainingSettings":
-        if self.head_negatives > self.negatives:
+    def _hard_negatives_are_negatives(self) -> "TrainingSettings":
+        if self.hard_negatives > self.negatives:
             raise ValueError(
-                f"head_negatives ({self.head_negatives}) cannot exceed negatives ({self.negatives})"
+                f"hard_negatives ({self.hard_negatives}) cannot exceed negatives ({self.negatives})"
             )
         return self

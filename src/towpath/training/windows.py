@@ -113,7 +113,7 @@ class WindowBatches:
 
 def refuse_unlearnable(model: type[Scorer], settings: TrainingSettings) -> None:
     """Nothing, unless these settings ask a model of sequences for every item at every step, one by one."""
-    if model.learns_from_windows and settings.pairs == "catalogue" and settings.loss == "logistic":
+    if model.trains_on_sequences and settings.pairs == "catalogue" and settings.loss == "logistic":
         raise ConfigError(
             f"{model.__name__} learns from every step of a history, and pairs=catalogue with loss=logistic "
             "would make every item a pair of its own at each step; use loss=softmax, or pairs=sampled."

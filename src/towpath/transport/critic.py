@@ -7,16 +7,16 @@ from torch import Tensor, nn
 
 from towpath.models.scorer import Scorer
 from towpath.training.optimiser import Optimiser
+from towpath.transport.game_batch import CandidatePairs, GameBatch
 from towpath.transport.line import LineTransport, transport_on_line
 from towpath.transport.lipschitz import Control
 from towpath.transport.objective import transport_gap
-from towpath.transport.pairs import Pairs, Table
 
 
 class Critic(Protocol):
     """Anything that can be asked how much a pair looks like training rather than deployment."""
 
-    def __call__(self, pairs: Pairs) -> Tensor:
+    def __call__(self, pairs: CandidatePairs) -> Tensor:
         """The critic's value of each pair: (b, k)."""
 
     def begin(self, scorer: Scorer) -> None:
@@ -25,10 +25,10 @@ class Critic(Protocol):
     def forget(self) -> None:
         """Drop what is not part of the state, so that an epoch begins alike whether resumed or not."""
 
-    def respond(self, table: Table, mass_w: Tensor) -> None:
+    def respond(self, game: GameBatch, mass_w: Tensor) -> None:
         """Move towards (or straight to) the critic that tells w's pairs from f's best."""
 
-    def steepness(self, table: Table) -> float:
+    def steepness(self, game: GameBatch) -> float:
         """An estimate of the Lipschitz constant on these pairs."""
 
 
@@ -41,10 +41,10 @@ class MarginCritic(nn.Module):
         super().__init__()
         self.optimiser = Optimiser([], learning_rate=1)  # nothing to train
         self._solution: LineTransport | None = None
-        self._solved: Pairs | None = None  # the pairs it was solved for, and its values there
+        self._solved: CandidatePairs | None = None  # the pairs it was solved for, and its values there
         self._values: Tensor
 
-    def forward(self, pairs: Pairs) -> Tensor:
+    def forward(self, pairs: CandidatePairs) -> Tensor:
         """The potential at each pair's margin; zero before the first response."""
         if self._solution is None:
             return torch.zeros_like(pairs.margins)
@@ -59,17 +59,17 @@ class MarginCritic(nn.Module):
         """Drop the solution of the last batch."""
         self._solution = self._solved = None
 
-    def respond(self, table: Table, mass_w: Tensor) -> None:
+    def respond(self, game: GameBatch, mass_w: Tensor) -> None:
         """Solve the transport on the line for this batch."""
-        own, mass_f = table.pairs.margins, table.mass_f.reshape(-1)
+        own, mass_f = game.pairs.margins, game.mass_f.reshape(-1)
         points, mass_w = own.reshape(-1), mass_w.reshape(-1)
-        if table.deployed is not table.pairs:
-            points = torch.cat([points, table.deployed.margins.reshape(-1)])
+        if game.deployed is not game.pairs:
+            points = torch.cat([points, game.deployed.margins.reshape(-1)])
             mass_w, mass_f = torch.cat([mass_w, 0 * mass_f]), torch.cat([0 * mass_w, mass_f])
         self._solution = transport_on_line(points, mass_w, mass_f)
-        self._solved, self._values = table.pairs, self._solution.at_points[: own.numel()].view(own.shape)
+        self._solved, self._values = game.pairs, self._solution.at_points[: own.numel()].view(own.shape)
 
-    def steepness(self, table: Table) -> float:
+    def steepness(self, game: GameBatch) -> float:
         """One, by construction."""
         return 1.0
 
@@ -87,7 +87,7 @@ class ModelCritic(nn.Module):
         control.prepare(scorer)
         self.optimiser = Optimiser([scorer], learning_rate)
 
-    def forward(self, pairs: Pairs) -> Tensor:
+    def forward(self, pairs: CandidatePairs) -> Tensor:
         """As steep as the model's score at most, and never beyond the bound: bound * tanh(score / bound)."""
         return self.bound * torch.tanh(self.scorer.score(pairs.context, pairs.items) / self.bound)
 
@@ -98,12 +98,12 @@ class ModelCritic(nn.Module):
     def forget(self) -> None:
         """Nothing: all that a model knows is in its parameters."""
 
-    def respond(self, table: Table, mass_w: Tensor) -> None:
+    def respond(self, game: GameBatch, mass_w: Tensor) -> None:
         """One ascent step on the gap."""
-        gap = transport_gap(self(table.pairs), mass_w, self(table.deployed), table.mass_f)
-        self.optimiser.step(self._control.charge(self, table) - gap)
+        gap = transport_gap(self(game.pairs), mass_w, self(game.deployed), game.mass_f)
+        self.optimiser.step(self._control.charge(self, game) - gap)
         self._control.project(self.scorer)
 
-    def steepness(self, table: Table) -> float:
+    def steepness(self, game: GameBatch) -> float:
         """As the control measures it."""
-        return self._control.steepness(self, table)
+        return self._control.steepness(self, game)

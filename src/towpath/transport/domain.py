@@ -7,16 +7,16 @@ from towpath.data.interactions import Interactions
 from towpath.data.negatives import NegativeSampler
 from towpath.errors import ConfigError
 from towpath.models.scorer import Scorer
+from towpath.ranking.snapshot import LiveRanking
 from towpath.rng import Rng
 from towpath.training.batches import Batch
-from towpath.training.ranking import LiveRanking
 from towpath.training.settings import TrainingSettings
+from towpath.transport.game_batch import CandidatePairs, GameBatch
 from towpath.transport.objective import mass
-from towpath.transport.pairs import Pairs, Table
 from towpath.transport.reco import pool_thresholds, shown
 from towpath.transport.settings import TransportSettings
 
-# Above this many pairs w and g see only so many columns of a table: as many pairs as a sampled batch has.
+# Above this many pairs w and g see only so many columns of a game: as many pairs as a sampled batch has.
 _MOST_PAIRS = 2**15
 _COLUMNS = 256
 
@@ -32,14 +32,15 @@ class Deployment:
     def __init__(
         self, scorer: Scorer, train: Interactions, training: TrainingSettings, settings: TransportSettings
     ) -> None:
-        if settings.shown > train.n_items:
+        if settings.list_length > train.n_items:
             raise ConfigError(
-                f"Lists of shown = {settings.shown:,} items cannot be made of {train.n_items:,}; lower shown."
+                f"Lists of list_length = {settings.list_length:,} items cannot be made of {train.n_items:,}; "
+                "lower list_length."
             )
         self._scorer, self._settings = scorer, settings
-        depth = max(settings.shown, training.head if training.head_negatives else 0)
-        self.ranking = LiveRanking(scorer, train, shown=settings.shown, depth=depth)
-        self._needs_ranking = settings.domain != "sampled" or training.head_negatives > 0
+        depth = max(settings.list_length, training.hard_negative_depth if training.hard_negatives else 0)
+        self.ranking = LiveRanking(scorer, train, shown=settings.list_length, depth=depth)
+        self._needs_ranking = settings.domain != "sampled" or training.hard_negatives > 0
         self._sampler = NegativeSampler(train) if settings.domain == "sampled" else None
         self._histories = train.histories
 
@@ -51,44 +52,40 @@ class Deployment:
         if self._needs_ranking:
             self.ranking.refresh()
 
-    def tick(self, step: int) -> None:
-        """Refresh the ranking within an epoch if it is time."""
-        every = self._settings.refresh
-        if every and step and step % every == 0 and self._needs_ranking:
-            self.ranking.refresh()
-
-    def table(self, batch: Batch, scores: Tensor, loss: Tensor, scope: Tensor) -> Table:
+    def game_batch(self, batch: Batch, scores: Tensor, loss: Tensor, reweight_mask: Tensor) -> GameBatch:
         """The batch with its margins and the measure of what f shows; scores detached (b, k)."""
         thresholds = self._thresholds(batch)
-        pairs = Pairs(batch.context, batch.items, scores - thresholds[:, None])
+        pairs = CandidatePairs(batch.context, batch.items, scores - thresholds[:, None])
         is_shown = shown(pairs.margins)
         if self._settings.domain == "ranking":
             deployed = self._from_lists(batch, thresholds)
             mass_f = torch.full(deployed.items.shape, 1 / deployed.items.numel())
         else:
             deployed = pairs
-            mass_f = mass(is_shown, scope, self._settings.measure)
-        return Table(pairs, loss, batch.labels, scope, is_shown, deployed, mass_f)
+            mass_f = mass(is_shown, reweight_mask, self._settings.measure)
+        return GameBatch(pairs, loss, batch.labels, reweight_mask, is_shown, deployed, mass_f)
 
-    def thinned(self, table: Table) -> Table:
-        """A table small enough for w and g to move on: random columns, and what is shown as it is.
+    def subsample_columns(self, game: GameBatch) -> GameBatch:
+        """A game small enough for w and g to move on: random columns, and what is shown as it is.
 
         Only f needs every pair; w and g learn functions of a few numbers or look at many tables.
         """
-        width = table.pairs.items.shape[1]
-        if table.pairs.margins.numel() <= _MOST_PAIRS or width <= _COLUMNS:
-            return table
+        width = game.pairs.items.shape[1]
+        if game.pairs.margins.numel() <= _MOST_PAIRS or width <= _COLUMNS:
+            return game
         columns = torch.randint(width, (_COLUMNS,), generator=self._column_rng)
-        deployed, mass_f = table.deployed, table.mass_f
-        if deployed is table.pairs:
-            mass_f, best = mass_f.topk(self._settings.shown, dim=1)
+        deployed, mass_f = game.deployed, game.mass_f
+        if deployed is game.pairs:
+            mass_f, best = mass_f.topk(self._settings.list_length, dim=1)
             items = deployed.items.expand(len(best), -1).gather(1, best)
-            deployed = Pairs(deployed.context, items, deployed.margins.gather(1, best))
-        pairs = Pairs(table.pairs.context, table.pairs.items[:, columns], table.pairs.margins[:, columns])
-        loss, labels, scope, is_shown = (
-            t[:, columns] for t in (table.loss, table.labels, table.scope, table.shown)
+            deployed = CandidatePairs(deployed.context, items, deployed.margins.gather(1, best))
+        pairs = CandidatePairs(
+            game.pairs.context, game.pairs.items[:, columns], game.pairs.margins[:, columns]
         )
-        return Table(pairs, loss, labels, scope, is_shown, deployed, mass_f)
+        loss, labels, reweight_mask, is_shown = (
+            t[:, columns] for t in (game.loss, game.labels, game.reweight_mask, game.shown)
+        )
+        return GameBatch(pairs, loss, labels, reweight_mask, is_shown, deployed, mass_f)
 
     def _thresholds(self, batch: Batch) -> Tensor:
         """The score of the last item that each user of the batch would be shown: (b,)."""
@@ -97,12 +94,12 @@ class Deployment:
         users = batch.context.users.cpu().numpy()
         pool = torch.from_numpy(self._sampler.sample(users, self._settings.pool, self._pool_rng))
         with torch.no_grad():
-            return pool_thresholds(self._scorer.score(batch.context, pool), self._settings.shown)
+            return pool_thresholds(self._scorer.score(batch.context, pool), self._settings.list_length)
 
-    def _from_lists(self, batch: Batch, thresholds: Tensor) -> Pairs:
+    def _from_lists(self, batch: Batch, thresholds: Tensor) -> CandidatePairs:
         """One pair from each user's current list."""
-        depth = self._settings.shown
+        depth = self._settings.list_length
         items = self.ranking.current().draw(batch.context.users, 1, depth, self._list_rng)
         with torch.no_grad():
             scores = self._scorer.score(batch.context, items)
-        return Pairs(batch.context, items, scores - thresholds[:, None])
+        return CandidatePairs(batch.context, items, scores - thresholds[:, None])

@@ -23,7 +23,9 @@ class FrozenFeatures(Scorer):
 
     anchor_users: Tensor  # (anchors,)
     anchor_items: Tensor  # (anchors,)
-    anchor_histories: Tensor  # (anchors, h) what the users had taken before, as far as the source looks back
+    anchor_histories: (
+        Tensor  # (anchors, h) what the users had interacted with before, as far as the source looks back
+    )
     scale: Tensor
 
     def __init__(self, source: Scorer, anchors: int = _ANCHORS) -> None:
@@ -37,7 +39,7 @@ class FrozenFeatures(Scorer):
         self.register_buffer("scale", torch.ones(()))
 
     def initialise(self, train: Interactions, rng: Rng) -> None:
-        """Choose the anchors: random users, each with an item taken or not, half and half."""
+        """Choose the anchors: random users, each with an item interacted with or not, half and half."""
         generator, count = rng.numpy("initialise", "anchors"), len(self.heights)
         rows = generator.integers(len(train), size=count)
         items = train.items[rows]

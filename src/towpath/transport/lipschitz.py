@@ -2,11 +2,10 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations
 
 from towpath.models.scorer import Context, Scorer
 from towpath.transport.frozen import FrozenFeatures
-from towpath.transport.pairs import Pairs, Table
+from towpath.transport.game_batch import CandidatePairs, GameBatch
 
 # The usual coefficient of a gradient penalty (Gulrajani et al. 2017).
 _GRADIENT_PENALTY = 10.0
@@ -24,16 +23,16 @@ class Control:
     def begin(self, scorer: Scorer, f: Scorer) -> None:
         """Called once when the game begins, with f as its warm start left it."""
 
-    def charge(self, critic: nn.Module, table: Table) -> Tensor:
+    def charge(self, critic: nn.Module, game: GameBatch) -> Tensor:
         """What the critic pays for steepness, added to what it descends."""
         return torch.zeros(())
 
     def project(self, scorer: Scorer) -> None:
         """Bring the model back within bounds after a step."""
 
-    def steepness(self, critic: nn.Module, table: Table) -> float:
+    def steepness(self, critic: nn.Module, game: GameBatch) -> float:
         """The longest gradient with respect to the embeddings looked up, over the pairs of this batch."""
-        return float(gradient_lengths(critic, table.pairs, create_graph=False).max())
+        return float(gradient_lengths(critic, game.pairs, create_graph=False).max())
 
 
 class Anchored(Control):
@@ -44,7 +43,7 @@ class Anchored(Control):
         assert isinstance(scorer, FrozenFeatures)
         scorer.take(f)
 
-    def steepness(self, critic: nn.Module, table: Table) -> float:
+    def steepness(self, critic: nn.Module, game: GameBatch) -> float:
         """One, whatever the heights."""
         return 1.0
 
@@ -63,32 +62,6 @@ class MaxNorm(Control):
         shorten_rows(scorer, self.row_norm)
 
 
-class SpectralNorm(Control):
-    """Embedding rows as in MaxNorm, and every linear layer at most 1-Lipschitz."""
-
-    def __init__(self, row_norm: float) -> None:
-        self.row_norm = row_norm
-
-    def prepare(self, scorer: Scorer) -> None:
-        """Put each linear layer under a spectral norm of one."""
-        for module in list(scorer.modules()):
-            if isinstance(module, nn.Linear):
-                parametrizations.spectral_norm(module)
-                _start_from_singular_vectors(module)
-
-    def project(self, scorer: Scorer) -> None:
-        """Shorten the rows that are too long."""
-        shorten_rows(scorer, self.row_norm)
-
-
-def _start_from_singular_vectors(layer: nn.Linear) -> None:
-    """Begin the power iteration where it should end: torch draws its start, from no generator of ours."""
-    weight = layer.get_parameter("parametrizations.weight.original").detach()
-    left, _, right = torch.linalg.svd(weight, full_matrices=False)
-    layer.get_buffer("parametrizations.weight.0._u").copy_(left[:, 0])
-    layer.get_buffer("parametrizations.weight.0._v").copy_(right[0])
-
-
 class GradientPenalty(Control):
     """A charge for gradients longer than one, with respect to the embeddings that a pair looks up.
 
@@ -96,21 +69,21 @@ class GradientPenalty(Control):
     pairs themselves.
     """
 
-    def charge(self, critic: nn.Module, table: Table) -> Tensor:
+    def charge(self, critic: nn.Module, game: GameBatch) -> Tensor:
         """10 * mean of max(0, |gradient| - 1)^2."""
-        lengths = gradient_lengths(critic, table.pairs, create_graph=True)
+        lengths = gradient_lengths(critic, game.pairs, create_graph=True)
         return _GRADIENT_PENALTY * (lengths - 1).clamp(min=0).square().mean()
 
 
 def shorten_rows(scorer: Scorer, longest: float) -> None:
-    """Scale every row of every embedding table down to this length if it is longer."""
+    """Scale every row of every embedding game down to this length if it is longer."""
     with torch.no_grad():
         for module in scorer.modules():
             if isinstance(module, nn.Embedding):
                 module.weight.copy_(module.weight.renorm(2, 0, longest))
 
 
-def gradient_lengths(critic: nn.Module, pairs: Pairs, *, create_graph: bool) -> Tensor:
+def gradient_lengths(critic: nn.Module, pairs: CandidatePairs, *, create_graph: bool) -> Tensor:
     """Length of the critic's gradient with respect to all embeddings that each probed pair looks up: (p,)."""
     looked_up: list[Tensor] = []
 
@@ -118,7 +91,7 @@ def gradient_lengths(critic: nn.Module, pairs: Pairs, *, create_graph: bool) -> 
         looked_up.append(output)
 
     tables = [m for m in critic.modules() if isinstance(m, nn.Embedding)]
-    hooks = [table.register_forward_hook(remember) for table in tables]
+    hooks = [game.register_forward_hook(remember) for game in tables]
     try:
         value = critic(_probe(pairs))
     finally:
@@ -130,10 +103,12 @@ def gradient_lengths(critic: nn.Module, pairs: Pairs, *, create_graph: bool) -> 
     )
 
 
-def _probe(pairs: Pairs) -> Pairs:
+def _probe(pairs: CandidatePairs) -> CandidatePairs:
     """The last pair of each row, and of rows that share a sequence the last row: no look-up is shared."""
     context, items = pairs.context, pairs.items[:, -1:].expand(len(pairs.margins), 1)
     if context.steps is None:
-        return Pairs(context, items, pairs.margins[:, -1:])
+        return CandidatePairs(context, items, pairs.margins[:, -1:])
     ends = (context.steps + 1) % context.histories.shape[1] == 0
-    return Pairs(Context(context.users[ends], context.histories), items[ends], pairs.margins[ends, -1:])
+    return CandidatePairs(
+        Context(context.users[ends], context.histories), items[ends], pairs.margins[ends, -1:]
+    )

@@ -21,30 +21,30 @@ Measure = Literal["normalised", "literal"]
 _TINY = 1e-12
 
 
-def mean_one(weights: Tensor, scope: Tensor) -> Tensor:
-    """Weights with mean one over the pairs in scope, and one exactly elsewhere.
+def mean_one(weights: Tensor, reweight_mask: Tensor) -> Tensor:
+    """Weights with mean one over the pairs in the mask, and one exactly elsewhere.
 
-        w_k / mean of w over the scope   for k in scope,   1 otherwise
+        w_k / mean of w over the mask   for k in the mask,   1 otherwise
 
-    weights (b, k) > 0, scope (b, k) bool.
+    weights (b, k) > 0, reweight_mask (b, k) bool.
 
     >>> mean_one(torch.tensor([[5.0, 1.0, 3.0]]), torch.tensor([[False, True, True]]))
     tensor([[1.0000, 0.5000, 1.5000]])
     """
-    inside = scope.to(weights.dtype)
+    inside = reweight_mask.to(weights.dtype)
     mean = (weights * inside).sum() / inside.sum().clamp(min=1)
-    return torch.where(scope, weights / mean.clamp(min=_TINY), torch.ones_like(weights))
+    return torch.where(reweight_mask, weights / mean.clamp(min=_TINY), torch.ones_like(weights))
 
 
-def mass(weights: Tensor, scope: Tensor, measure: Measure = "normalised") -> Tensor:
-    """The measure that weights put on the pairs in scope: (b, k), zero elsewhere.
+def mass(weights: Tensor, reweight_mask: Tensor, measure: Measure = "normalised") -> Tensor:
+    """The measure that weights put on the pairs in the mask: (b, k), zero elsewhere.
 
-    normalised: it sums to one (to zero if all weights are zero). literal: w / number of pairs in scope, the
-    raw sum of the paper up to a constant, whatever it sums to.
+    normalised: it sums to one (to zero if all weights are zero). literal: w / number of pairs in the mask,
+    the raw sum of the paper up to a constant, whatever it sums to.
     """
-    inside = weights * scope.to(weights.dtype)
+    inside = weights * reweight_mask.to(weights.dtype)
     if measure == "literal":
-        return inside / scope.sum().clamp(min=1)
+        return inside / reweight_mask.sum().clamp(min=1)
     return inside / inside.sum().clamp(min=_TINY)
 
 
@@ -80,34 +80,34 @@ def payoff_slopes(
     loss: Tensor,
     critic: Tensor,
     penalty: float,
-    scope: Tensor,
+    reweight_mask: Tensor,
     measure: Measure = "normalised",
 ) -> Tensor:
     """The derivative of `weight_payoff` by the raw weights, before they are given mean one: (b, k).
 
-        (c_k - sum_j w_j c_j / sum_j w_j) / (n mean of w)    for k in scope,   c = l + penalty * g
+        (c_k - sum_j w_j c_j / sum_j w_j) / (n mean of w)    for k in the mask,   c = l + penalty * g
 
-    and zero elsewhere; n pairs in all, j over the scope. For literal weights it is c_k / n.
+    and zero elsewhere; n pairs in all, j over the mask. For literal weights it is c_k / n.
     """
     charge = loss + penalty * critic
     if measure == "literal":
-        return charge * scope / charge.numel()
-    inside = weights * scope
+        return charge * reweight_mask / charge.numel()
+    inside = weights * reweight_mask
     total = inside.sum().clamp(min=_TINY)
-    mean = total / scope.sum().clamp(min=1)
-    return (charge - (inside * charge).sum() / total) * scope / (mean * charge.numel())
+    mean = total / reweight_mask.sum().clamp(min=1)
+    return (charge - (inside * charge).sum() / total) * reweight_mask / (mean * charge.numel())
 
 
-def effective_sample_size(weights: Tensor, scope: Tensor) -> Tensor:
-    """The share of pairs in scope that equal weights would need for the same variance, in (0, 1].
+def effective_sample_size(weights: Tensor, reweight_mask: Tensor) -> Tensor:
+    """The share of pairs in the mask that equal weights would need for the same variance, in (0, 1].
 
         (sum w)^2 / (n sum w^2)
 
     >>> effective_sample_size(torch.tensor([1.0, 1.0, 0.0, 0.0]), torch.ones(4, dtype=torch.bool))
     tensor(0.5000)
     """
-    inside = weights * scope.to(weights.dtype)
-    return inside.sum().square() / (scope.sum() * inside.square().sum()).clamp(min=_TINY)
+    inside = weights * reweight_mask.to(weights.dtype)
+    return inside.sum().square() / (reweight_mask.sum() * inside.square().sum()).clamp(min=_TINY)
 
 
 def dual_step(penalty: float, gap: float, target: float, rate: float) -> float:

@@ -6,7 +6,7 @@ from towpath.models.scorer import Scorer
 from towpath.rng import Rng
 from towpath.transport.critic import MarginCritic, ModelCritic
 from towpath.transport.frozen import FrozenFeatures
-from towpath.transport.lipschitz import Anchored, Control, GradientPenalty, MaxNorm, SpectralNorm
+from towpath.transport.lipschitz import Anchored, Control, GradientPenalty, MaxNorm
 from towpath.transport.settings import TransportSettings
 from towpath.transport.weights import MarginWeights, ModelWeights
 
@@ -38,7 +38,6 @@ def make_critic(
 def _control(settings: TransportSettings) -> Control:
     kinds: dict[str, Control] = {
         "max-norm": MaxNorm(settings.row_norm),
-        "spectral": SpectralNorm(settings.row_norm),
         "gradient-penalty": GradientPenalty(),
         "frozen": Anchored(),
     }

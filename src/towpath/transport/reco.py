@@ -5,24 +5,21 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-Relaxation = Literal["hard", "soft", "straight-through"]
+Relaxation = Literal["hard", "soft"]
 
 
 def shown(margins: Tensor, relaxation: Relaxation = "hard", temperature: float = 1.0) -> Tensor:
     """Whether each pair would be shown, from its margin: score minus the user's threshold; any shape.
 
-    hard              1 if the margin is not negative, else 0; no gradient, as in the paper's Algorithm 1
-    soft              sigmoid(margin / temperature)
-    straight-through  hard in value, soft in gradient
+    hard   1 if the margin is not negative, else 0; no gradient, as in the paper's Algorithm 1
+    soft   sigmoid(margin / temperature)
 
     >>> shown(torch.tensor([-1.0, 0.0, 2.0]))
     tensor([0., 1., 1.])
     """
-    hard = (margins >= 0).to(margins.dtype)
-    if relaxation == "hard":
-        return hard
-    soft = torch.sigmoid(margins / temperature)
-    return soft if relaxation == "soft" else hard + soft - soft.detach()
+    if relaxation == "soft":
+        return torch.sigmoid(margins / temperature)
+    return (margins >= 0).to(margins.dtype)
 
 
 def pool_thresholds(pool_scores: Tensor, k: int) -> Tensor:

@@ -10,10 +10,10 @@ from towpath.transport.objective import Measure
 from towpath.transport.reco import Relaxation
 
 Players = Literal["margin", "models"]
-Scope = Literal["unlabelled", "all"]
+Reweight = Literal["unlabelled", "all"]
 Domain = Literal["sampled", "exact", "ranking"]
 Schedule = Literal["flat", "nested", "simultaneous"]
-Lipschitz = Literal["max-norm", "spectral", "gradient-penalty", "frozen", "none"]
+Lipschitz = Literal["max-norm", "gradient-penalty", "frozen", "none"]
 
 
 class TransportSettings(Settings):
@@ -26,10 +26,10 @@ class TransportSettings(Settings):
     )
     w: str = Field("", description="Model that plays w when players=models; empty: the same as f.")
     g: str = Field("", description="Model that plays g when players=models; empty: the same as f.")
-    scope: Scope = Field(
+    reweight: Reweight = Field(
         "unlabelled",
-        description="Which pairs w reweighs: `unlabelled` ones only, since what a user has taken is not "
-        "shown again, or `all`.",
+        description="Which pairs w reweighs: `unlabelled` ones only, since what a user has "
+        "interacted with is not shown again, or `all`.",
     )
     measure: Measure = Field(
         "normalised",
@@ -49,9 +49,6 @@ class TransportSettings(Settings):
     min_ess: float = Field(
         0.02, ge=0, le=1, description="Training stops if the effective share of pairs falls below this."
     )
-    ess_penalty: float = Field(
-        0.0, ge=0, description="Price of uneven weights: times (1 / effective share - 1)."
-    )
 
     domain: Domain = Field(
         "exact",
@@ -59,14 +56,9 @@ class TransportSettings(Settings):
         "items (`sampled`) or the user's true threshold over the catalogue (`exact`), or pairs drawn from "
         "f's own lists (`ranking`).",
     )
-    shown: int = Field(10, ge=1, description="How many items a user is shown: the K of top-K.")
+    list_length: int = Field(10, ge=1, description="How many items a user is shown: the K of top-K.")
     pool: int = Field(100, ge=1, description="Unseen items a pair is ranked against when domain=sampled.")
-    refresh: int = Field(
-        0, ge=0, description="Steps between refreshes of f's ranking; 0: at the start of every epoch."
-    )
-    relaxation: Relaxation = Field(
-        "hard", description="Gradient of being shown: none (`hard`), `soft`, or `straight-through`."
-    )
+    relaxation: Relaxation = Field("hard", description="Gradient of being shown: none (`hard`) or `soft`.")
     temperature: float = Field(1.0, gt=0, description="Width of the soft threshold, in units of the score.")
     relaxed_share: float = Field(
         0.1, ge=0, description="Longest gradient through a relaxed reco, as a share of the risk's gradient."
@@ -77,7 +69,6 @@ class TransportSettings(Settings):
         description="`flat`: steps_g moves of g, steps_w of w, one of f; `nested`: steps_g moves of g before "
         "each move of w; `simultaneous`: all three from the same position (Algorithm 1).",
     )
-    order: str = Field("gwf", description="Who moves first, second and last in a flat schedule.")
     steps_w: int = Field(1, ge=1, description="Moves of w per move of f.")
     steps_g: int = Field(1, ge=1, description="Moves of g per move of f, or per move of w if nested.")
     fresh: bool = Field(True, description="Further moves of w and g see fresh batches instead of f's own.")
@@ -88,7 +79,7 @@ class TransportSettings(Settings):
     lipschitz: Lipschitz = Field(
         "max-norm",
         description="How a critic model is kept Lipschitz: rows of its tables no longer than row_norm "
-        "(`max-norm`), also its layers by `spectral` norm, a `gradient-penalty`, cones on the `frozen` "
+        "(`max-norm`), a `gradient-penalty`, cones on the `frozen` "
         "vectors that f has after the warm start, or not at all (`none`: only its range is bounded).",
     )
     row_norm: float = Field(2.0, gt=0, description="Longest row of a critic's embedding tables.")
@@ -101,12 +92,10 @@ class TransportSettings(Settings):
                 refuse_untrainable(model, player)
         if self.floor > self.ceiling:
             raise ValueError(f"floor ({self.floor}) cannot exceed ceiling ({self.ceiling})")
-        if sorted(self.order) != ["f", "g", "w"]:
-            raise ValueError(f"order names each of f, w and g once, such as 'gwf', not {self.order!r}")
         if self.domain == "ranking" and self.relaxation != "hard":
             raise ValueError(
                 "domain=ranking draws pairs from f's lists, which has no gradient; use relaxation=hard"
             )
-        if self.domain == "sampled" and self.shown > self.pool:
-            raise ValueError(f"shown ({self.shown}) cannot exceed pool ({self.pool})")
+        if self.domain == "sampled" and self.list_length > self.pool:
+            raise ValueError(f"list_length ({self.list_length}) cannot exceed pool ({self.pool})")
         return self

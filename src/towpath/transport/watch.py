@@ -6,12 +6,14 @@ import torch
 from torch import Tensor
 
 from towpath.errors import TrainingError
-from towpath.training.fit import Row
+from towpath.training.fit import EpochMetrics
+from towpath.transport.game_batch import GameBatch
 from towpath.transport.objective import effective_sample_size, mean_one, transport_gap, weighted_risk
-from towpath.transport.pairs import Table
 
 
-def observe(table: Table, weights: Tensor, critic: Tensor, deployed: Tensor, mass_w: Tensor) -> Row:
+def observe(
+    game: GameBatch, weights: Tensor, critic: Tensor, deployed: Tensor, mass_w: Tensor
+) -> EpochMetrics:
     """One batch in numbers; weights are shown with mean one.
 
     weighted_risk, risk   E_w[l] and the plain mean of l
@@ -21,20 +23,22 @@ def observe(table: Table, weights: Tensor, critic: Tensor, deployed: Tensor, mas
     reco_*                share of positives and negatives that would be shown
     critic_ratio          standard deviation of g over that of l; the penalty times this says who leads
     """
-    level = mean_one(weights, table.scope)
-    positive, shown = table.labels > 0, table.shown > 0
+    level = mean_one(weights, game.reweight_mask)
+    positive, shown = game.labels > 0, game.shown > 0
     return {
-        "weighted_risk": float(weighted_risk(table.loss, level)),
-        "risk": float(table.loss.mean()),
-        "gap": float(transport_gap(critic, mass_w, deployed, table.mass_f)),
-        "ess": float(effective_sample_size(weights, table.scope)),
+        "weighted_risk": float(weighted_risk(game.loss, level)),
+        "risk": float(game.loss.mean()),
+        "gap": float(transport_gap(critic, mass_w, deployed, game.mass_f)),
+        "ess": float(effective_sample_size(weights, game.reweight_mask)),
         "w_positive": _mean(level, positive),
         "w_negative": _mean(level, ~positive),
-        "w_shown": _mean(level, shown & table.scope),
-        "w_hidden": _mean(level, ~shown & table.scope),
-        "reco_positive": _mean(table.shown, positive),
-        "reco_negative": _mean(table.shown, ~positive),
-        "critic_ratio": float(critic[table.scope].std() / table.loss[table.scope].std().clamp(min=1e-12)),
+        "w_shown": _mean(level, shown & game.reweight_mask),
+        "w_hidden": _mean(level, ~shown & game.reweight_mask),
+        "reco_positive": _mean(game.shown, positive),
+        "reco_negative": _mean(game.shown, ~positive),
+        "critic_ratio": float(
+            critic[game.reweight_mask].std() / game.loss[game.reweight_mask].std().clamp(min=1e-12)
+        ),
     }
 
 
@@ -43,7 +47,7 @@ def _mean(values: Tensor, where: Tensor) -> float:
     return float(values[where].mean()) if bool(where.any()) else 0.0
 
 
-def averaged(rows: list[Row]) -> Row:
+def averaged(rows: list[EpochMetrics]) -> EpochMetrics:
     """The mean of each number over the batches that were observed."""
     return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]} if rows else {}
 
@@ -60,11 +64,11 @@ def refuse_collapse(row: Mapping[str, float], *, epoch: int, min_ess: float) -> 
     if row["ess"] < min_ess:
         raise TrainingError(
             f"w collapsed in epoch {epoch}: the effective sample size fell to {row['ess']:.1%} of the pairs "
-            f"(limit min_ess = {min_ess:.1%}); raise floor or ess_penalty, or lower ceiling or "
+            f"(limit min_ess = {min_ess:.1%}); raise floor, or lower ceiling or "
             "learning_rate_w."
         )
     if row["w_positive"] < 0.05:
         raise TrainingError(
             f"w left the positives in epoch {epoch}: their mean weight is {row['w_positive']:.3f} where 1 is "
-            "average; raise floor, or penalty times critic_range, or use scope=unlabelled."
+            "average; raise floor, or penalty times critic_range, or use reweight=unlabelled."
         )

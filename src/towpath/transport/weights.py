@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from towpath.models.scorer import Scorer
-from towpath.transport.pairs import Pairs
+from towpath.transport.game_batch import CandidatePairs
 
 # Beyond this a sigmoid's gradient is too small to come back from.
 _LOGIT_LIMIT = 8.0
@@ -15,7 +15,7 @@ _LOGIT_LIMIT = 8.0
 class Weights(Protocol):
     """Anything that weighs pairs."""
 
-    def __call__(self, pairs: Pairs) -> Tensor:
+    def __call__(self, pairs: CandidatePairs) -> Tensor:
         """A weight within its bounds for each pair: (b, k)."""
 
 
@@ -39,7 +39,7 @@ class MarginWeights(nn.Module):
         self.floor, self.ceiling = floor, ceiling
         self.line = nn.Parameter(torch.zeros(3))  # a, b, c
 
-    def forward(self, pairs: Pairs) -> Tensor:
+    def forward(self, pairs: CandidatePairs) -> Tensor:
         """The weights; equal at the start."""
         offset, slope, bend = self.line
         logits = offset + slope * pairs.margins + bend * pairs.margins.clamp(min=0)
@@ -54,6 +54,6 @@ class ModelWeights(nn.Module):
         self.scorer = scorer
         self.floor, self.ceiling = floor, ceiling
 
-    def forward(self, pairs: Pairs) -> Tensor:
+    def forward(self, pairs: CandidatePairs) -> Tensor:
         """The weights; nearly equal at the start, when the model's scores are small."""
         return bounded_weight(self.scorer.score(pairs.context, pairs.items), self.floor, self.ceiling)

@@ -14,7 +14,7 @@ from towpath.training.optimiser import Optimiser
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
 
-# Factorisations to simulate from, not to be judged: good enough and quick.
+# Factorisations to simulate from, not to be evaluated: good enough and quick.
 _EPOCHS = 6
 # Rows of a step: a hundred steps an epoch where there are enough rows for that, or too many.
 _BATCHES, _SMALLEST, _LARGEST = 100, 64, 8192
@@ -47,17 +47,17 @@ def predict_ratings(rated: Interactions, dim: int, rng: Rng) -> NDArray[np.float
     return scores_of(scorer).clip(float(ratings.min()), float(ratings.max()))
 
 
-def factorise_exposure(taken: Interactions, dim: int, rng: Rng) -> Factorization:
+def factorise_exposure(interacted: Interactions, dim: int, rng: Rng) -> Factorization:
     """A factorisation of which pairs occur at all: one negative per positive, logistic loss."""
-    scorer = _factorization(taken, dim, rng, "exposure")
+    scorer = _factorization(interacted, dim, rng, "exposure")
     loop = {
         "epochs": _EPOCHS,
-        "batch_size": _batch_size(taken),
+        "batch_size": _batch_size(interacted),
         "negatives": 1,
         "learning_rate": _LEARNING_RATE,
     }
     training = parse_settings(TrainingSettings, loop)
-    learner = PlainLearner(scorer, taken, training, rng)
+    learner = PlainLearner(scorer, interacted, training, rng)
     for epoch in range(1, _EPOCHS + 1):
         learner.epoch(epoch)
     return scorer

@@ -42,7 +42,7 @@ class LatentWorld(Settings):
         default=0.1,
         ge=0,
         le=1,
-        description="Share of what was shown that was drawn blindly; the rest is a fixed top list.",
+        description="Share of what was shown that was drawn at random; the rest is a fixed top list.",
     )
     temperature: float = Field(
         default=0.0,
@@ -66,7 +66,7 @@ def make_latent_world(settings: LatentWorld, rng: Rng) -> World:
 
     with b, p, q standard normal and a chosen so that the mean is `mean_relevance`. The earlier recommender
     ranks by what it knows of the same sum and shows everyone its top list, the same whenever it is asked;
-    a share of `exploration` comes blindly from the rest, with a chance that is known.
+    a share of `exploration` comes at random from the rest, with a chance that is known.
     """
     _check(settings)
     draw = rng.numpy("world", "tastes")
@@ -77,7 +77,7 @@ def make_latent_world(settings: LatentWorld, rng: Rng) -> World:
     relevance = _with_mean(taste + appeal, settings.mean_relevance)
     shown = _show(_earlier_scores(taste, appeal, settings, rng), settings, rng)
     exposures = _log_exposures(shown, relevance, settings, rng)
-    return World(relevance, shown.propensity, exposures, exposures.where(np.asarray(exposures.values) == 1))
+    return World(relevance, shown.propensity, exposures, exposures.positives)
 
 
 def _check(settings: LatentWorld) -> None:
@@ -138,6 +138,7 @@ def _log_exposures(
         item_ids=_ids("item", settings.items),
         times=times[order],
         values=clicks.astype(np.float32),
+        labels=clicks,
         propensities=shown.propensity[users, items],
         exposures=np.ones(len(users), dtype=np.bool_),
     )

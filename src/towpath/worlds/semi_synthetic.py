@@ -89,7 +89,7 @@ def make_semi_synthetic_world(
     make = _by_chance if settings.clicks == "chance" else _by_cut_off
     users, items, clicks = make(relevance, propensity, density, rng)
     exposures = _in_random_order(rated, (users, items, clicks), propensity, rng)
-    return World(relevance, propensity, exposures, exposures.where(np.asarray(exposures.values) == 1))
+    return World(relevance, propensity, exposures, exposures.positives)
 
 
 def _rated(interactions: Interactions) -> Interactions:
@@ -169,7 +169,7 @@ Rows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]
 def _by_chance(
     relevance: NDArray[np.float32], propensity: NDArray[np.float32], density: float, rng: Rng
 ) -> Rows:
-    """Shown by chance, clicked by chance; what was shown in vain is logged too."""
+    """Shown by chance, clicked by chance; what was shown but not clicked is logged too."""
     draw = rng.numpy("world", "exposure")
     users, items = np.nonzero(draw.random(propensity.shape, dtype=np.float32) < propensity)
     clicks = rng.numpy("world", "clicks").random(len(users), dtype=np.float32) < relevance[users, items]
@@ -201,6 +201,7 @@ def _in_random_order(
         item_ids=rated.item_ids,
         times=times[order],
         values=clicks[order].astype(np.float32),
+        labels=clicks[order],
         propensities=propensity[users, items],
         exposures=np.ones(len(users), dtype=np.bool_),
     )

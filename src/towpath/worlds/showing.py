@@ -1,4 +1,4 @@
-"""Who is shown what: a fixed top list, a soft choice or a blind one, always with the chance of every pair."""
+"""Who is shown what: a fixed top list, a soft choice or a random one, with the chance of every pair."""
 
 from dataclasses import dataclass
 
@@ -24,20 +24,20 @@ class Shown:
 def show_lists(
     scores: NDArray[np.float32], length: int, exploration: float, draw: np.random.Generator
 ) -> Shown:
-    """Lists of `length` items for every user: the top of the scores, then a share of blind choices.
+    """Lists of `length` items for every user: the top of the scores, then a share of random choices.
 
-        propensity = 1 in the top list, else blind / (what may be shown - top list)
+        propensity = 1 in the top list, else n_random / (what may be shown - top list)
 
     scores: (users, items), minus infinity where a pair may not be shown. With exploration 0 the same lists
     are shown whenever one asks; with 1 all is chance and the scores do not matter.
     """
     allowed = np.isfinite(scores).sum(axis=1)
     _refuse_short(int(allowed.min(initial=scores.shape[1])), length)
-    blind = round(exploration * length)
-    fixed = length - blind
+    n_random = round(exploration * length)
+    fixed = length - n_random
     # One key ranks both kinds: the top list first, then everything else in random order.
     keys = draw.random(scores.shape, dtype=np.float32)
-    chance = (blind / np.maximum(1, allowed - fixed)).astype(np.float32)
+    chance = (n_random / np.maximum(1, allowed - fixed)).astype(np.float32)
     propensity = np.repeat(chance[:, None], scores.shape[1], axis=1)
     hidden = np.isneginf(scores)
     keys[hidden], propensity[hidden] = -1.0, 0.0
@@ -56,7 +56,7 @@ def show_softly(
 
         propensity = sigmoid((score - t_u) / temperature),   sum over items = length
 
-    A low temperature is nearly the fixed top list, a high one nearly blind.
+    A low temperature is nearly the fixed top list, a high one nearly random.
     """
     _refuse_short(scores.shape[1] - 1, length)  # a sigmoid reaches one only at infinity
     logits = scores / np.float32(temperature)

@@ -1,4 +1,4 @@
-"""A world as a folder: a data set that every verb reads, and the truth beside it."""
+"""A world as a folder: a data set that every verb reads, and the truth next to it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +28,7 @@ def save_world(world: World, folder: Path, about: Mapping[str, Any]) -> None:
     if world.propensity is not None:
         truth["propensity"] = world.propensity
     with new_folder(folder) as partial:
-        write_table(_table(world.log), partial / EVENTS)
+        write_table(_table(world.exposures), partial / EVENTS)
         write_table(_with_codes(world.exposures), partial / SHOWN)
         write_ids(world.exposures.user_ids, partial / USERS)
         write_ids(world.exposures.item_ids, partial / ITEMS)
@@ -42,8 +42,7 @@ def load_world(folder: Path) -> tuple[World, dict[str, Any]]:
     users, items = read_ids(folder / USERS), read_ids(folder / ITEMS)
     truth = load_file(folder / TRUTH)
     exposures = _interactions(read_table(folder / SHOWN), users, items)
-    clicked = exposures.where(np.asarray(exposures.values) == 1)
-    return World(truth["relevance"], truth.get("propensity"), exposures, clicked), about
+    return World(truth["relevance"], truth.get("propensity"), exposures, exposures.positives), about
 
 
 def _table(rows: Interactions) -> pa.Table:
@@ -82,4 +81,5 @@ def _interactions(table: pa.Table, users: Vocabulary, items: Vocabulary) -> Inte
         values=column("click", np.float32),
         propensities=column("propensity", np.float32),
         exposures=column("exposure", np.bool_),
+        labels=column("click", np.bool_),
     )

@@ -17,8 +17,8 @@ HARDLY_EVER = 0.01
 class World:
     """The truth, and the log that an earlier recommender left of it.
 
-    The log is all a recommender may learn from; relevance and propensity are there to judge it. The `log`
-    is the clicked part of `exposures`, whose values are 1 for a click and 0 for an item shown in vain.
+    The log is all a recommender may learn from; relevance and propensity are there to evaluate it. The `log`
+    is the clicked part of `exposures`, whose labels say clicked, or shown but not clicked.
     """
 
     relevance: NDArray[np.float32]  # (users, items) chance that the user clicks the item once it is shown
@@ -71,17 +71,17 @@ class World:
         return self.relevance_of(_top(np.where(np.isneginf(self._open(k, hidden)), -np.inf, counts), k))
 
     def chance_relevance(self, k: int, *hidden: Interactions) -> NDArray[np.float64]:
-        """What k items drawn blindly earn from each user on average: (users,)."""
+        """What k items drawn at random earn from each user on average: (users,)."""
         open_pairs = self._open(k, hidden)
         allowed = np.isfinite(open_pairs)
         return k * np.where(allowed, open_pairs, 0).sum(axis=1, dtype=np.float64) / allowed.sum(axis=1)
 
-    def relevance_weighted_hit(self, judged: Evaluation, targets: Interactions) -> NDArray[np.float64]:
-        """Each judged user's hit times the true relevance of the hidden click: (n,). The paper's appendix.
+    def relevance_weighted_hit(self, evaluated: Evaluation, targets: Interactions) -> NDArray[np.float64]:
+        """Each evaluated user's hit times the true relevance of the hidden click: (n,). The paper's appendix.
 
             hit_u * P(R = 1 | u, i_u)
 
-        Another number than Rel@K, the relevance of the whole list. Needs one target for each judged user.
+        Another number than Rel@K, the relevance of the whole list. Needs one target for each evaluated user.
         """
         if not np.array_equal(np.sort(targets.users), np.unique(targets.users)):
             raise ConfigError(
@@ -90,7 +90,7 @@ class World:
             )
         worth = np.zeros(targets.n_users)
         worth[targets.users] = self.relevance[targets.users, targets.items]
-        return judged.per_user["hit"] * worth[judged.users]
+        return evaluated.per_user["hit"] * worth[evaluated.users]
 
     def _open(self, k: int, hidden: tuple[Interactions, ...]) -> NDArray[np.float32]:
         """Relevance with minus infinity where a pair may not be shown."""

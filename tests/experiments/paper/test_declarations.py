@@ -2,7 +2,7 @@
 
 import pytest
 
-from towpath.experiments.paper.arenas import ARENAS
+from towpath.experiments.paper.benchmarks import BENCHMARKS
 from towpath.experiments.paper.catalogue import EXPERIMENTS, experiment_named
 from towpath.experiments.paper.claims import Better, WeightsAre
 from towpath.experiments.paper.code_version import NUMERIC, code_version, meaning_of
@@ -15,8 +15,8 @@ ALL = [*EXPERIMENTS.values(), *map(quickened, EXPERIMENTS.values())]
 
 @pytest.mark.parametrize("experiment", ALL, ids=[f"{n}-{e.name}" for n, e in enumerate(ALL)])
 def test_what_is_declared_can_be_fitted(experiment: Experiment) -> None:
-    assert set(experiment.arenas) <= set(ARENAS)
-    assert set(experiment.not_on) <= set(experiment.arenas)
+    assert set(experiment.benchmarks) <= set(BENCHMARKS)
+    assert set(experiment.not_on) <= set(experiment.benchmarks)
     for recipe in experiment.columns.values():
         recipe.resolve()
     columns = set(experiment.columns)
@@ -59,7 +59,7 @@ def test_the_paper_s_numbers() -> None:
 
 def test_quick_is_small_and_says_what_it_stands_for() -> None:
     quick = quickened(experiment_named("table-1"))
-    assert quick.arenas == ("ml-100k", "ml-100k-simulation", "lastfm-2k", "goodreads")
+    assert quick.benchmarks == ("ml-100k", "ml-100k-simulation", "lastfm-2k", "goodreads")
     assert quick.published_as("ml-100k") == "ml-1m"
     assert "Attn" not in quick.columns_on("ml-100k-simulation")
     assert quick.seeds == 2
@@ -71,7 +71,7 @@ def test_a_limited_experiment_keeps_what_its_sweep_is_drawn_beside() -> None:
     one = limited(experiment_named("figure-2c"), ["ml-1m"], ["margin players"])
     assert list(one.methods) == ["MCF"]
     assert [sweep.name for sweep in one.sweeps] == ["margin players"]
-    assert one.arenas == ("ml-1m",)
+    assert one.benchmarks == ("ml-1m",)
 
 
 def test_the_version_of_the_code_is_about_what_it_does() -> None:

@@ -1,1 +1,1 @@
-"""The paper's tables and figures as declarations: what is fitted on what, judged how, what was claimed."""
+"""The paper's tables and figures as declarations: what is fitted on what, evaluated how, what was claimed."""

@@ -1,4 +1,4 @@
-"""A cell: one recipe with one seed in one arena, fitted, judged and kept by whoever comes first."""
+"""A cell: one recipe with one seed in one benchmark, fitted, evaluated and kept by whoever comes first."""
 
 import resource
 from dataclasses import dataclass, replace
@@ -9,10 +9,10 @@ from towpath.data.split import Split
 from towpath.errors import TrainingError
 from towpath.evaluation.evaluate import evaluate
 from towpath.evaluation.result import Evaluation
-from towpath.experiments.kept import Done, Judging, KeptCells
-from towpath.experiments.paper.arenas import Arena, Place, open_arena
+from towpath.experiments.paper.benchmarks import Benchmark, BenchmarkLocation, open_benchmark
 from towpath.experiments.paper.locks import locked
 from towpath.experiments.paper.weights import keep_pairs, pairs_of
+from towpath.experiments.result_store import EvaluationConfig, ResultStore, RunResult
 from towpath.files import write_text
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
@@ -24,13 +24,13 @@ _KEPT_OF_EPOCHS = ("epoch", "seconds", "validation_seconds", "validation_hit", "
 
 
 @dataclass(frozen=True)
-class Piece:
+class Job:
     """What is asked for, and where it is kept; small enough to be sent to another process."""
 
-    place: Place
+    location: BenchmarkLocation
     column: str
     recipe: Recipe  # with its seed
-    kept: KeptCells
+    kept: ResultStore
 
     @property
     def path(self) -> Path:
@@ -44,10 +44,10 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What became of a piece."""
+class JobStatus:
+    """What became of a job."""
 
-    piece: Piece
+    job: Job
     state: State
     why: str = ""  # it failed
 
@@ -62,63 +62,65 @@ def failure_path(cell: Path) -> Path:
     return cell.with_suffix(".failed.txt")
 
 
-def finish(wait: bool, piece: Piece) -> Told:
+def finish(wait: bool, job: Job) -> JobStatus:
     """Make the cell, unless it is there or, without `wait`, another process is about to make it.
 
     The lock goes when its process ends, however it ends: nothing has to be cleared away after a kill.
     """
-    lock = piece.path.with_name(f".{piece.path.stem}.lock")
+    lock = job.path.with_name(f".{job.path.stem}.lock")
     with locked(lock, wait=wait) as mine:
         if not mine:
-            return Told(piece, "elsewhere")
-        state = piece.state
+            return JobStatus(job, "elsewhere")
+        state = job.state
         if state is None:
-            state = _make(piece)
+            state = _make(job)
         lock.unlink(missing_ok=True)  # whoever waits for it finds the cell finished
-    why = failure_path(piece.path).read_text(encoding="utf-8") if state == "failed" else ""
-    return Told(piece, state, why)
+    why = failure_path(job.path).read_text(encoding="utf-8") if state == "failed" else ""
+    return JobStatus(job, state, why)
 
 
-def _make(piece: Piece) -> State:
-    arena = open_arena(piece.place)
+def _make(job: Job) -> State:
+    benchmark = open_benchmark(job.location)
     try:
-        done = make_cell(arena, piece)
+        done = make_cell(benchmark, job)
     except TrainingError as error:  # one fit that breaks down is no reason to lose the others
-        write_text(failure_path(piece.path), str(error))
+        write_text(failure_path(job.path), str(error))
         return "failed"
-    piece.kept.keep((piece.column, piece.recipe), done)
+    job.kept.keep((job.column, job.recipe), done)
     return "made"
 
 
-def make_cell(arena: Arena, piece: Piece) -> Done:
+def make_cell(benchmark: Benchmark, job: Job) -> RunResult:
     """One fit with all that tables and figures need of it; its weighed pairs are kept on the way."""
     before = _processor_seconds()
-    fitted = fit(arena.split, piece.recipe)
-    evaluations = judged(fitted.scorer, arena, piece.kept.judging)
-    pairs = pairs_of(fitted, arena, piece.recipe)
+    fitted = fit(benchmark.split, job.recipe)
+    evaluations = evaluated(fitted.scorer, benchmark, job.kept.evaluation)
+    pairs = pairs_of(fitted, benchmark, job.recipe)
     if pairs is not None:
-        keep_pairs(pairs, pairs_path(piece.path))
+        keep_pairs(pairs, pairs_path(job.path))
     history = tuple({name: row[name] for name in _KEPT_OF_EPOCHS} for row in fitted.history)
     seconds = sum(row["seconds"] for row in history)
     spent = _processor_seconds() - before
-    return Done(piece.column, piece.recipe.seed, len(history), seconds, evaluations, history, spent)
+    return RunResult(job.column, job.recipe.seed, len(history), seconds, evaluations, history, spent)
 
 
-def judged(scorer: Scorer, arena: Arena, judging: Judging) -> tuple[Evaluation, ...]:
+def evaluated(scorer: Scorer, benchmark: Benchmark, evaluation: EvaluationConfig) -> tuple[Evaluation, ...]:
     """The evaluations under all protocols; where the truth is known, `full` is held against it."""
     found = []
-    for protocol in judging.protocols:
-        truth = arena.relevance if protocol == "full" else None
-        one = evaluate(scorer, arena.split, protocol=protocol, on=judging.on, k=judging.k, relevance=truth)
-        found.append(_with_weighted_hit(one, arena, arena.split) if truth is not None else one)
+    for protocol in evaluation.protocols:
+        truth = benchmark.relevance if protocol == "full" else None
+        one = evaluate(
+            scorer, benchmark.split, protocol=protocol, on=evaluation.on, k=evaluation.k, relevance=truth
+        )
+        found.append(_with_weighted_hit(one, benchmark, benchmark.split) if truth is not None else one)
     return tuple(found)
 
 
-def _with_weighted_hit(judged: Evaluation, arena: Arena, split: Split) -> Evaluation:
+def _with_weighted_hit(evaluated: Evaluation, benchmark: Benchmark, split: Split) -> Evaluation:
     """The same with each hit times the true relevance of the hidden click: the appendix' reading of Rel."""
-    assert arena.world is not None, "only worlds have a truth"
-    weighted = arena.world.relevance_weighted_hit(judged, split.part("test"))
-    return replace(judged, per_user={**judged.per_user, "weighted_hit": weighted})
+    assert benchmark.world is not None, "only worlds have a truth"
+    weighted = benchmark.world.relevance_weighted_hit(evaluated, split.part("test"))
+    return replace(evaluated, per_user={**evaluated.per_user, "weighted_hit": weighted})
 
 
 def _processor_seconds() -> float:

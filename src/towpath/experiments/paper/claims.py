@@ -9,7 +9,7 @@ from scipy import stats
 
 from towpath.evaluation.comparison import LEVEL
 from towpath.experiments.paper.published import printed, printed_difference
-from towpath.experiments.paper.results import Found, Measure
+from towpath.experiments.paper.results import BenchmarkResults, Measure
 from towpath.experiments.paper.weights import STATISTICS
 
 Outcome = Literal["held", "held in part", "mixed", "undecided", "did not hold", "not tested"]
@@ -29,7 +29,7 @@ class Estimate:
         return int(self.low > 0) - int(self.high < 0)
 
     def __str__(self) -> str:
-        """The number with its sign, and the interval; small ones with a place more.
+        """The number with its sign, and the interval; small ones with a location more.
 
         >>> str(Estimate(0.5, -0.25, 1.25)), str(Estimate(0.004, 0.001, 0.007))
         ('+0.50 (-0.25 to +1.25)', '+0.004 (+0.001 to +0.007)')
@@ -41,24 +41,24 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim held in one arena, and what says so."""
+    """Whether a claim held in one benchmark, and what says so."""
 
     claim: str
-    arena: str
+    benchmark: str
     outcome: Outcome
     evidence: str
 
     @property
     def sentence(self) -> str:
         """The claim, what became of it, and the numbers."""
-        return f"{self.claim} — {self.outcome} on {self.arena}: {self.evidence}"
+        return f"{self.claim} — {self.outcome} on {self.benchmark}: {self.evidence}"
 
 
 class Claim(Protocol):
     """Something that the paper says of its results."""
 
-    def judge(self, found: Found) -> Verdict | None:
-        """Whether it holds in this arena; None where it does not speak of it or cannot be judged."""
+    def assess(self, found: BenchmarkResults) -> Verdict | None:
+        """Whether it holds in this benchmark; None where it does not speak of it or cannot be evaluated."""
 
 
 def outcome_of(signs: Sequence[int]) -> Outcome:
@@ -84,7 +84,7 @@ class Better:
     worse: str
     because: str = ""  # what the paper says about it, if it is not this
 
-    def judge(self, found: Found) -> Verdict | None:
+    def assess(self, found: BenchmarkResults) -> Verdict | None:
         """By the paired difference under each measure."""
         if not found.common_seeds([self.better, self.worse]):
             return None
@@ -102,12 +102,12 @@ class BestIsTransport:
 
     mark: str = "DT-"
 
-    def judge(self, found: Found) -> Verdict | None:
+    def assess(self, found: BenchmarkResults) -> Verdict | None:
         """By the paired difference between the best of the paper's methods and the best of the others."""
         ours = [column for column in found.columns if column.startswith(self.mark)]
         others = [column for column in found.columns if not column.startswith(self.mark)]
-        arena = found.facts.published_as
-        others = [column for column in others if printed(arena, column, "hit") is not None] or others
+        benchmark = found.facts.published_as
+        others = [column for column in others if printed(benchmark, column, "hit") is not None] or others
         if not ours or not others:
             return None
         gaps, said = [], []
@@ -123,12 +123,12 @@ class BestIsTransport:
 
 @dataclass(frozen=True)
 class _OfRow:
-    """A claim about columns in a row; there is nothing to judge where fewer than two of them are."""
+    """A claim about columns in a row; there is nothing to evaluate where fewer than two of them are."""
 
     claim: str
     columns: tuple[str, ...]
 
-    def there(self, found: Found) -> list[str]:
+    def there(self, found: BenchmarkResults) -> list[str]:
         """Those that were asked for."""
         there = [column for column in self.columns if column in found.columns]
         return there if len(there) > 1 else []
@@ -137,7 +137,7 @@ class _OfRow:
 class Rises(_OfRow):
     """More of something is better: the last column of a row is above its first."""
 
-    def judge(self, found: Found) -> Verdict | None:
+    def assess(self, found: BenchmarkResults) -> Verdict | None:
         """By the paired difference between the two ends."""
         there = self.there(found)
         if not there:
@@ -151,8 +151,8 @@ class Rises(_OfRow):
 class Steady(_OfRow):
     """A setting matters little: no column of a row differs from its middle one."""
 
-    def judge(self, found: Found) -> Verdict | None:
-        """Held under a measure if no difference is certain; how small one could be told is said beside it."""
+    def assess(self, found: BenchmarkResults) -> Verdict | None:
+        """Held under a measure if no difference is certain; the smallest detectable one is given too."""
         there = self.there(found)
         if not there:
             return None
@@ -163,10 +163,10 @@ class Steady(_OfRow):
             means = [found.mean(column, measure)[0] for column in there]
             certain = [f"{column} {gap}" for column, gap in gaps.items() if gap.sign]
             signs.append(-1 if certain else 1)
-            apart = f"; told apart from {middle}: {', '.join(certain)}" if certain else ""
+            apart = f"; status apart from {middle}: {', '.join(certain)}" if certain else ""
             width = max((gap.high - gap.low) / 2 for gap in gaps.values())
             said.append(
-                f"{measure.heading} from {min(means):.2f} to {max(means):.2f}, told to ±{width:.2f}{apart}"
+                f"{measure.heading} from {min(means):.2f} to {max(means):.2f}, status to ±{width:.2f}{apart}"
             )
         outcome = outcome_of(signs) if len(found.common_seeds(there)) > 1 else "not tested"
         evidence = f"{'; '.join(said)}.{_seeds(found, there)}"
@@ -185,11 +185,11 @@ class WeightsAre:
     statistic: str  # of STATISTICS
     within: float | None = None
 
-    def judge(self, found: Found) -> Verdict | None:
+    def assess(self, found: BenchmarkResults) -> Verdict | None:
         """By the mean over seeds and its t-interval."""
         kept = found.pairs(self.column) if self.column in found.columns else []
-        told = [STATISTICS[self.statistic](pairs) for pairs in kept]
-        values = [value for value in told if value is not None]
+        status = [STATISTICS[self.statistic](pairs) for pairs in kept]
+        values = [value for value in status if value is not None]
         if not values:
             return None
         claim = f"{self.column}: {self.claim}"
@@ -218,7 +218,7 @@ class CatchesUp:
     faster: str
     slower: str
 
-    def judge(self, found: Found) -> Verdict | None:
+    def assess(self, found: BenchmarkResults) -> Verdict | None:
         """By the seconds until the other's best validation Hit@10 is reached, seed by seed."""
         seeds = found.common_seeds([self.faster, self.slower])
         if not seeds:
@@ -241,7 +241,7 @@ class CatchesUp:
         return Verdict(claim, found.facts.title, outcome, evidence)
 
 
-def _seconds_to(found: Found, column: str, seed: int, other: str = "") -> float | None:
+def _seconds_to(found: BenchmarkResults, column: str, seed: int, other: str = "") -> float | None:
     """Training seconds until the best validation Hit@10 of the other column (or of this one) is reached."""
     target = max(row["validation_hit"] for row in found.done(other or column, seed).history)
     spent = 0.0
@@ -259,17 +259,17 @@ def over_seeds(values: Sequence[float]) -> Estimate:
     return Estimate(mean, mean - half, mean + half)
 
 
-def _difference(found: Found, a: str, b: str, measure: Measure) -> Estimate:
+def _difference(found: BenchmarkResults, a: str, b: str, measure: Measure) -> Estimate:
     gap = found.difference(a, b, measure)
     return Estimate(gap.mean, gap.low, gap.high)
 
 
-def _outcome(found: Found, columns: Sequence[str], gaps: Sequence[Estimate]) -> Outcome:
+def _outcome(found: BenchmarkResults, columns: Sequence[str], gaps: Sequence[Estimate]) -> Outcome:
     """What the differences say; from one seed they say nothing of another run."""
     return outcome_of([gap.sign for gap in gaps]) if len(found.common_seeds(columns)) > 1 else "not tested"
 
 
-def _seeds(found: Found, columns: Sequence[str]) -> str:
+def _seeds(found: BenchmarkResults, columns: Sequence[str]) -> str:
     seeds = len(found.common_seeds(columns))
     return " One seed, so nothing is known of other runs." if seeds == 1 else f" {seeds} seeds."
 
@@ -279,7 +279,7 @@ def _evidence(measures: Sequence[Measure], gaps: Sequence[Estimate]) -> str:
     return f"{', '.join(said)}."
 
 
-def _printed(found: Found, pair: tuple[str, str], measures: Sequence[Measure]) -> str:
+def _printed(found: BenchmarkResults, pair: tuple[str, str], measures: Sequence[Measure]) -> str:
     gaps = [printed_difference(found.facts.published_as, pair, measure.printed) for measure in measures]
     known = [f"{gap:+.2f}" for gap in gaps if gap is not None]
     return f" The paper prints {', '.join(known)}." if known else ""

@@ -7,7 +7,7 @@ from towpath.methods.recipe import Recipe
 # f, w and g are the named models of users and items, as in the paper, with the bounds of w that hold such a
 # game together; all pairs are weighed, and a pair is shown if it beats a pool of unseen items.
 PAIRS: dict[str, Any] = {
-    "players": "models", "scope": "all", "domain": "sampled", "floor": 0.5, "ceiling": 2.0, "penalty": 0.5,
+    "players": "models", "reweight": "all", "domain": "sampled", "floor": 0.5, "ceiling": 2.0, "penalty": 0.5,
 }  # fmt: skip
 # The paper's length of vectors and loss; a step learns from its item and three negatives.
 SEQUENCE: dict[str, Any] = {"embedding_dim": 32, "history_length": 50, "pairs": "sampled", "loss": "logistic"}
@@ -23,7 +23,7 @@ DEBIASED = {
 MCF = {"MCF": Recipe("mf")}
 DT_MCF = {"DT-MCF": Recipe("mf", "transport")}
 # Not in the paper: plain training that draws its negatives as transport does, to tell the two apart.
-MCF_PROPOSALS = {"MCF, same proposals": Recipe("mf", "plain", {"head_negatives": 1})}
+MCF_PROPOSALS = {"MCF, same proposals": Recipe("mf", "plain", {"hard_negatives": 1})}
 NCF = {"NCF": Recipe("ncf"), "DT-NCF": Recipe("ncf", "transport")}
 ATTENTION = {
     "Attn": Recipe("attention", "plain", SEQUENCE),

@@ -1,14 +1,13 @@
-"""What an experiment is: recipes under names, where they meet, how they are judged, and what was claimed."""
+"""What an experiment is: named recipes, benchmarks, evaluation, and what the paper claims."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from towpath.errors import unknown_name
-from towpath.experiments.curve import Value, label_of
-from towpath.experiments.curve import sweep as swept
-from towpath.experiments.paper.arenas import arena_form
+from towpath.experiments.paper.benchmarks import benchmark_spec
 from towpath.experiments.paper.claims import Claim
+from towpath.experiments.sweep import Value, label_of, sweep_recipes
 from towpath.methods.recipe import Recipe
 from towpath.models.registry import is_trainable
 
@@ -19,7 +18,7 @@ QUICK_EPOCHS, QUICK_BATCH = 3, 1024
 
 @dataclass(frozen=True)
 class Sweep:
-    """One setting of a recipe over several values: a curve, with columns drawn beside it for reference."""
+    """One setting of a recipe over several values: a curve, with columns drawn next to it for reference."""
 
     name: str  # what is varied, as a heading
     recipe: Recipe
@@ -34,7 +33,7 @@ class Sweep:
 
     def columns(self) -> dict[str, Recipe]:
         """One recipe for each value."""
-        recipes = swept(self.recipe, self.setting, self.values)
+        recipes = sweep_recipes(self.recipe, self.setting, self.values)
         return {self.label(value): recipe for value, recipe in recipes.items()}
 
 
@@ -45,40 +44,44 @@ class Experiment:
     name: str
     title: str
     about: str  # what the paper shows with it, in one or two sentences
-    arenas: tuple[str, ...]
+    benchmarks: tuple[str, ...]
     methods: Mapping[str, Recipe]  # what is compared, by the names that the paper uses
     pairs: tuple[tuple[str, str], ...] = ()  # (DT-X, X): whose differences are shown
     claims: tuple[Claim, ...] = ()
-    not_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # arena -> columns that are not there
+    not_on: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # benchmark -> columns that are not there
     sweeps: tuple[Sweep, ...] = ()
     pictures: tuple[Picture, ...] = ()
     seeds: int = 10
     k: int = 10
     departures: tuple[str, ...] = ()  # what is not as in the paper
-    stands_for: Mapping[str, str] = field(default_factory=dict)  # arena -> the paper's, where it is another
+    stands_for: Mapping[str, str] = field(
+        default_factory=dict
+    )  # benchmark -> the paper's, where it is another
 
     @property
     def columns(self) -> dict[str, Recipe]:
         """Everything that is fitted: the methods, then the values of the sweeps."""
         return dict(self.methods) | {k: v for sweep in self.sweeps for k, v in sweep.columns().items()}
 
-    def columns_on(self, arena: str) -> dict[str, Recipe]:
-        """What is fitted on this arena."""
-        missing = self.not_on.get(arena, ())
+    def columns_on(self, benchmark: str) -> dict[str, Recipe]:
+        """What is fitted on this benchmark."""
+        missing = self.not_on.get(benchmark, ())
         return {name: recipe for name, recipe in self.columns.items() if name not in missing}
 
-    def published_as(self, arena: str) -> str:
-        """The arena under which the paper prints its numbers."""
-        return self.stands_for.get(arena, arena)
+    def published_as(self, benchmark: str) -> str:
+        """The benchmark under which the paper prints its numbers."""
+        return self.stands_for.get(benchmark, benchmark)
 
 
 def quickened(experiment: Experiment) -> Experiment:
     """The same with small data, short fits and few values: to see that everything works, not to conclude."""
-    stands_for = {arena_form(name).quick or name: name for name in experiment.arenas}
+    stands_for = {benchmark_spec(name).quick or name: name for name in experiment.benchmarks}
     renamed = {original: small for small, original in stands_for.items()}
     return replace(
         experiment,
-        arenas=tuple(stands_for),
+        benchmarks=tuple(stands_for),
         stands_for=stands_for,
         not_on={renamed.get(name, name): columns for name, columns in experiment.not_on.items()},
         methods={name: _short(recipe) for name, recipe in experiment.methods.items()},
@@ -99,12 +102,12 @@ def _short(recipe: Recipe) -> Recipe:
     return replace(recipe, settings={**recipe.settings, **short})
 
 
-def limited(experiment: Experiment, arenas: Sequence[str], columns: Sequence[str]) -> Experiment:
-    """The same on these arenas and with these columns only; nothing named: with all.
+def limited(experiment: Experiment, benchmarks: Sequence[str], columns: Sequence[str]) -> Experiment:
+    """The same on these benchmarks and with these columns only; nothing named: with all.
 
     A sweep stays as a whole if its name is given, or none of its columns does.
     """
-    _refuse_strangers("data set of this experiment", arenas, experiment.arenas)
+    _refuse_strangers("data set of this experiment", benchmarks, experiment.benchmarks)
     sweeps = {sweep.name: sweep for sweep in experiment.sweeps}
     _refuse_strangers("column of this experiment", columns, (*experiment.methods, *sweeps))
     if columns:
@@ -115,7 +118,9 @@ def limited(experiment: Experiment, arenas: Sequence[str], columns: Sequence[str
             methods={n: r for n, r in experiment.methods.items() if n in columns or n in drawn},
             sweeps=kept,
         )
-    return replace(experiment, arenas=tuple(n for n in experiment.arenas if not arenas or n in arenas))
+    return replace(
+        experiment, benchmarks=tuple(n for n in experiment.benchmarks if not benchmarks or n in benchmarks)
+    )
 
 
 def _refuse_strangers(kind: str, names: Sequence[str], known: Sequence[str]) -> None:

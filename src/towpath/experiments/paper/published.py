@@ -103,13 +103,13 @@ PUBLISHED_LIFTS: dict[str, dict[str, float]] = {
 }
 
 
-def printed(arena: str, column: str, metric: str) -> Number | None:
+def printed(benchmark: str, column: str, metric: str) -> Number | None:
     """Mean and standard deviation that the paper prints, where it does."""
-    found = PUBLISHED.get(arena, {}).get(column)
+    found = PUBLISHED.get(benchmark, {}).get(column)
     return None if found is None else getattr(found, metric, None)
 
 
-def printed_difference(arena: str, pair: tuple[str, str], metric: str) -> float | None:
+def printed_difference(benchmark: str, pair: tuple[str, str], metric: str) -> float | None:
     """How much higher the first of the pair is than the second in the paper, where both are printed."""
-    one, other = (printed(arena, column, metric) for column in pair)
+    one, other = (printed(benchmark, column, metric) for column in pair)
     return None if one is None or other is None else one[0] - other[0]

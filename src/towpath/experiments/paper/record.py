@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from towpath.errors import ArtifactError
-from towpath.experiments.kept import read_cell
 from towpath.experiments.paper.cells import failure_path, pairs_path
-from towpath.experiments.paper.results import ArenaFacts, Found
+from towpath.experiments.paper.results import BenchmarkFacts, BenchmarkResults
+from towpath.experiments.result_store import read_cell
 from towpath.files import damaged, write_text
 
-FORMAT = 1
+FORMAT = 2
 RECORD = "run.json"
 CELLS = "cells"
 
@@ -23,7 +23,7 @@ CELLS = "cells"
 class PlannedCell:
     """A cell that the experiment asks for, and the name of its file."""
 
-    arena: str
+    benchmark: str
     column: str
     seed: int
     file: str
@@ -39,26 +39,30 @@ class Record:
     code: str
     seeds: tuple[int, ...]
     k: int
-    arenas: tuple[ArenaFacts, ...]
-    settings: Mapping[str, Mapping[str, Any]]  # arena -> column -> the recipe as it was resolved; any JSON
-    origins: Mapping[str, Mapping[str, str]]  # arena -> column -> where tuned settings came from
+    benchmarks: tuple[BenchmarkFacts, ...]
+    settings: Mapping[
+        str, Mapping[str, Any]
+    ]  # benchmark -> column -> the recipe as it was resolved; any JSON
+    origins: Mapping[str, Mapping[str, str]]  # benchmark -> column -> where tuned settings came from
     cells: tuple[PlannedCell, ...]
     hardware: str
 
-    def found(self, arena: ArenaFacts, cells: Path) -> Found:
-        """What is finished in this arena."""
+    def found(self, benchmark: BenchmarkFacts, cells: Path) -> BenchmarkResults:
+        """What is finished in this benchmark."""
         mine = {
-            (cell.column, cell.seed): cells / cell.file for cell in self.cells if cell.arena == arena.name
+            (cell.column, cell.seed): cells / cell.file
+            for cell in self.cells
+            if cell.benchmark == benchmark.name
         }
         there = {key: path for key, path in mine.items() if path.is_file()}
         failed = {key: failure_path(path) for key, path in mine.items() if failure_path(path).is_file()}
         planned = [column for column, _ in mine]
-        return Found(
-            facts=arena,
+        return BenchmarkResults(
+            facts=benchmark,
             k=self.k,
             seeds=self.seeds,
             cells={key: read_cell(path, key[0]) for key, path in there.items()},
-            settings=self.settings[arena.name],
+            settings=self.settings[benchmark.name],
             pair_files={k: p for k, path in there.items() if (p := pairs_path(path)).is_file()},
             failures={key: path.read_text(encoding="utf-8") for key, path in failed.items()},
             once=frozenset(c for c in planned if planned.count(c) == 1)
@@ -78,7 +82,9 @@ def read_record(folder: Path) -> Record:
         found: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))
         if found.pop("format") != FORMAT:
             raise ArtifactError(f"{folder} is of another version of towpath paper; run it again.")
-        found["arenas"] = tuple(ArenaFacts(**a | {"notes": tuple(a["notes"])}) for a in found["arenas"])
+        found["benchmarks"] = tuple(
+            BenchmarkFacts(**a | {"notes": tuple(a["notes"])}) for a in found["benchmarks"]
+        )
         found["cells"] = tuple(PlannedCell(**cell) for cell in found["cells"])
         return Record(**found | {"seeds": tuple(found["seeds"])})
     except (ValueError, KeyError, TypeError) as error:

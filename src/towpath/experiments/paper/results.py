@@ -1,4 +1,4 @@
-"""What was found in one arena: means over seeds and paired differences, straight from the cells."""
+"""What was found in one benchmark: means over seeds and paired differences, straight from the cells."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,8 +9,8 @@ import numpy as np
 
 from towpath.evaluation.comparison import Comparison, Difference, compare
 from towpath.evaluation.result import Evaluation
-from towpath.experiments.kept import Done
-from towpath.experiments.paper.weights import KeptPairs, read_pairs
+from towpath.experiments.paper.weights import StoredPairs, read_pairs
+from towpath.experiments.result_store import RunResult
 from towpath.rng import Rng
 
 _COMPARED = ("hit", "ndcg", "recall", "rel", "weighted_hit")
@@ -33,8 +33,8 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class ArenaFacts:
-    """What is said of an arena, whoever competes there."""
+class BenchmarkFacts:
+    """What is said of an benchmark, whoever competes there."""
 
     name: str
     title: str
@@ -45,11 +45,11 @@ class ArenaFacts:
     events: int
     judged_users: int
     best: float | None = None  # true relevance of the best possible lists, where it is known
-    stands_for: str = ""  # the paper's arena, where it is another
+    stands_for: str = ""  # the paper's benchmark, where it is another
 
     @property
     def published_as(self) -> str:
-        """The arena under which the paper prints its numbers."""
+        """The benchmark under which the paper prints its numbers."""
         return self.stands_for or self.name
 
     def measures(self, k: int) -> tuple[Measure, ...]:
@@ -69,16 +69,16 @@ class ArenaFacts:
 
 
 @dataclass
-class Found:
-    """The cells of an experiment in one arena, as far as they are finished.
+class BenchmarkResults:
+    """The cells of an experiment in one benchmark, as far as they are finished.
 
     A column without a seed of its own has one cell, which stands for every seed.
     """
 
-    facts: ArenaFacts
+    facts: BenchmarkFacts
     k: int
     seeds: tuple[int, ...]
-    cells: Mapping[tuple[str, int], Done]
+    cells: Mapping[tuple[str, int], RunResult]
     settings: Mapping[str, Mapping[str, Any]]  # column -> its recipe as it was resolved; any JSON
     pair_files: Mapping[tuple[str, int], Path] = field(default_factory=dict)
     failures: Mapping[tuple[str, int], str] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Found:
         own = [seed for seed in self.seeds if (column, seed) in self.cells]
         return list(self.seeds) if own and column in self.once else own
 
-    def done(self, column: str, seed: int) -> Done:
+    def done(self, column: str, seed: int) -> RunResult:
         """The cell of this column and seed."""
         return self.cells[column, self.seeds[0] if column in self.once else seed]
 
@@ -129,13 +129,13 @@ class Found:
         runs = {c: [_narrow(e) for s in seeds for e in self.done(c, s).evaluations] for c in columns}
         return compare(runs, rng=Rng(0))
 
-    def pairs(self, column: str) -> list[KeptPairs]:
+    def pairs(self, column: str) -> list[StoredPairs]:
         """The weighed pairs of every finished seed of a column."""
         own = [(column, seed) for seed in self.seeds_of(column)]
         return [read_pairs(self.pair_files[key]) for key in own if key in self.pair_files]
 
     def processor_seconds(self, column: str) -> float:
-        """What one fit of the column took, judging included, on average."""
+        """What one fit of the column took, evaluation included, on average."""
         own = [done.processor_seconds or 0.0 for (name, _), done in self.cells.items() if name == column]
         return float(np.mean(own))
 
@@ -147,6 +147,6 @@ class Found:
         return next(e for e in self.done(column, seed).evaluations if e.protocol == protocol)
 
 
-def _narrow(judged: Evaluation) -> Evaluation:
+def _narrow(evaluated: Evaluation) -> Evaluation:
     """The same with the metrics that are compared: resampling the others would cost time for nothing."""
-    return replace(judged, per_user={m: v for m, v in judged.per_user.items() if m in _COMPARED})
+    return replace(evaluated, per_user={m: v for m, v in evaluated.per_user.items() if m in _COMPARED})

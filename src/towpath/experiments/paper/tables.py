@@ -38,7 +38,7 @@ TABLES = (
         title="Table 1: real data and the MovieLens simulation",
         about="The main comparison: the proposed method on three models against those models and three "
         "methods made against bias, on three data sets and a simulation.",
-        arenas=("ml-1m", "ml-1m-simulation", "lastfm-2k", "goodreads"),
+        benchmarks=("ml-1m", "ml-1m-simulation", "lastfm-2k", "goodreads"),
         methods=MAIN,
         pairs=PAIRS,
         claims=(*IMPROVES, *BEATS_DEBIASED, BestIsTransport()),
@@ -49,7 +49,7 @@ TABLES = (
         name="table-movielens-more",
         title="Appendix: more methods on MovieLens 1M and its simulation",
         about="Other models as w and g than as f, and two more methods made against bias.",
-        arenas=("ml-1m", "ml-1m-simulation"),
+        benchmarks=("ml-1m", "ml-1m-simulation"),
         methods={**MCF, **DT_MCF, **NCF, **MIXES, **MORE_DEBIASED},
         pairs=(
             ("DT-(M/N/N)", "MCF"),
@@ -78,7 +78,7 @@ TABLES = (
         name="table-goodreads-simulation",
         title="Appendix: the GoodReads simulation",
         about="The main comparison once more, on clicks simulated from GoodReads ratings.",
-        arenas=("goodreads-simulation",),
+        benchmarks=("goodreads-simulation",),
         methods={**POP, **DEBIASED, **MCF, **MCF_PROPOSALS, **DT_MCF, **NCF},
         pairs=PAIRS[:3],
         claims=(*IMPROVES[:2], *BEATS_DEBIASED, BestIsTransport()),
@@ -88,7 +88,7 @@ TABLES = (
         name="table-mixes",
         title="Appendix: mixed models on GoodReads, its simulation and LastFM",
         about="Other models as w and g than as f.",
-        arenas=("goodreads", "goodreads-simulation", "lastfm-2k"),
+        benchmarks=("goodreads", "goodreads-simulation", "lastfm-2k"),
         methods={**MCF, **DT_MCF, **NCF, **{n: MIXES[n] for n in ("DT-(M/N/N)", "DT-(N/M/M)")}},
         pairs=(("DT-(M/N/N)", "MCF"), ("DT-(N/M/M)", "NCF")),
         claims=(
@@ -104,7 +104,7 @@ TABLES = (
         title="Appendix: the offline table of the wide-and-deep A/B/C test",
         about="Three ways to train a wide-and-deep model, before they went online. The paper's log is not "
         "public and it prints relative lifts only; here they meet on MovieLens 1M with its side features.",
-        arenas=("ml-1m",),
+        benchmarks=("ml-1m",),
         methods=WIDE_DEEP,
         pairs=(("IPW-D&W", "D&W"), ("DT-D&W", "D&W"), ("DT-D&W", "IPW-D&W")),
         claims=(Better("IPW-D&W", "D&W"), Better("DT-D&W", "D&W"), Better("DT-D&W", "IPW-D&W")),
@@ -119,8 +119,8 @@ TABLES = (
         name="simulation-by-chance",
         title="Not in the paper: the MovieLens simulation with clicks by chance",
         about="The paper's simulation clicks the likeliest pairs, where exposure and relevance cannot be "
-        "told apart. Here pairs are shown and clicked by chance, so that there is a bias to undo.",
-        arenas=("ml-1m-by-chance",),
+        "status apart. Here pairs are shown and clicked by chance, so that there is a bias to undo.",
+        benchmarks=("ml-1m-by-chance",),
         methods={**POP, **DEBIASED, **TRUE_IPW, **MCF, **MCF_PROPOSALS, **DT_MCF, **NCF},
         pairs=PAIRS[:3],
         claims=(*IMPROVES[:2], *BEATS_DEBIASED, BestIsTransport()),

@@ -12,7 +12,8 @@ from towpath.methods.recipe import Recipe
 # Settings that make two games of the same model and method different ones: a search of one says nothing
 # about the other.
 _STRUCTURE = (
-    "players", "w", "g", "scope", "domain", "side_features", "loss", "pairs", "head_negatives", "propensity",
+    "players", "w", "g", "reweight", "domain", "side_features", "loss", "pairs", "hard_negatives",
+    "propensity",
 )  # fmt: skip
 
 
@@ -25,13 +26,13 @@ class Chosen:
     fingerprint: str  # of the split it was searched on
 
 
-def read_searches(folder: Path | None, arena: str, fingerprint: str) -> list[Chosen]:
-    """The searches about this arena: those in the folder of its name, and any that saw this very split."""
+def read_searches(folder: Path | None, benchmark: str, fingerprint: str) -> list[Chosen]:
+    """The searches about this benchmark: those in the folder of its name, and any that saw this split."""
     if folder is None:
         return []
     if not folder.is_dir():
         raise ConfigError(f"--tuned takes a folder of towpath tune folders, and {folder} is none.")
-    named = [_read(path) for path in _searches(folder / arena)]
+    named = [_read(path) for path in _searches(folder / benchmark)]
     others = [_read(path) for path in _searches(folder)]
     return [*named, *(one for one in others if one.fingerprint == fingerprint)]
 

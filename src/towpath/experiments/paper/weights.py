@@ -11,7 +11,7 @@ from scipy import stats
 
 from towpath.data.parquet import read_table, write_table
 from towpath.diagnostics.weights import weigh_pairs
-from towpath.experiments.paper.arenas import Arena
+from towpath.experiments.paper.benchmarks import Benchmark
 from towpath.files import new_file
 from towpath.methods.recipe import Recipe
 from towpath.training.fit import Fit
@@ -21,91 +21,92 @@ MOST_KEPT = 12_000
 
 
 @dataclass(frozen=True)
-class KeptPairs:
-    """Training pairs with the weight that w gives them (mean one over its scope); all columns (n,)."""
+class StoredPairs:
+    """Training pairs with the weight that w gives them (mean one over the mask); all columns (n,)."""
 
-    taken: NDArray[np.bool_]  # the label
-    scope: NDArray[np.bool_]  # whether w reweighs the pair; where not, its weight is one
+    interacted: NDArray[np.bool_]  # the label
+    reweight_mask: NDArray[np.bool_]  # whether w reweighs the pair; where not, its weight is one
     shown: NDArray[np.bool_]  # whether f would show it
     scores: NDArray[np.float32]
     weights: NDArray[np.float32]
     exposure: NDArray[np.float32] | None = None  # true chance of having been shown, where it is known
 
-    def where(self, keep: NDArray[np.bool_]) -> "KeptPairs":
+    def where(self, keep: NDArray[np.bool_]) -> "StoredPairs":
         """The pairs where `keep` is true."""
         there = (f.name for f in fields(self) if getattr(self, f.name) is not None)
-        return KeptPairs(**{name: getattr(self, name)[keep] for name in there})
+        return StoredPairs(**{name: getattr(self, name)[keep] for name in there})
 
 
-def pairs_of(fitted: Fit, arena: Arena, recipe: Recipe) -> KeptPairs | None:
+def pairs_of(fitted: Fit, benchmark: Benchmark, recipe: Recipe) -> StoredPairs | None:
     """An even sample of training pairs with their weights; None unless the method learns weights."""
     if recipe.method != "transport":
         return None
-    found = weigh_pairs(fitted.scorer, fitted.beside, arena.split.train, recipe)
+    found = weigh_pairs(fitted.scorer, fitted.auxiliary_state, benchmark.split.train, recipe)
     found = found.where(np.arange(len(found)) % max(1, -(-len(found) // MOST_KEPT)) == 0)
-    chance = None if arena.exposure is None else arena.exposure[found.users, found.items]
+    chance = None if benchmark.exposure is None else benchmark.exposure[found.users, found.items]
     scores, weights = (column.astype(np.float32) for column in (found.scores, found.weights))
-    return KeptPairs(found.taken, found.scope, found.shown, scores, weights, chance)
+    return StoredPairs(found.interacted, found.reweight_mask, found.shown, scores, weights, chance)
 
 
-def keep_pairs(pairs: KeptPairs, path: Path) -> None:
+def keep_pairs(pairs: StoredPairs, path: Path) -> None:
     """Write the pairs."""
     columns = {f.name: getattr(pairs, f.name) for f in fields(pairs)}
     with new_file(path) as partial:
         write_table(pa.table({name: c for name, c in columns.items() if c is not None}), partial)
 
 
-def read_pairs(path: Path) -> KeptPairs:
+def read_pairs(path: Path) -> StoredPairs:
     """The pairs in this file."""
     table = read_table(path)
     columns = {n: table.column(n).to_numpy(zero_copy_only=False).copy() for n in table.column_names}
-    return KeptPairs(**columns)
+    return StoredPairs(**columns)
 
 
 # -- what the paper says of weights in numbers; None where it cannot be said --------------------------------
 
 
-def more_on_positives(pairs: KeptPairs) -> float | None:
-    """Mean weight of what was taken minus that of what was not."""
-    if not (pairs.scope & pairs.taken).any():
+def more_on_positives(pairs: StoredPairs) -> float | None:
+    """Mean weight of what was interacted with minus that of what was not."""
+    if not (pairs.reweight_mask & pairs.interacted).any():
         return None
-    return _mean(pairs.weights[pairs.taken]) - _mean(pairs.weights[~pairs.taken])
+    return _mean(pairs.weights[pairs.interacted]) - _mean(pairs.weights[~pairs.interacted])
 
 
-def more_on_shown(pairs: KeptPairs) -> float | None:
+def more_on_shown(pairs: StoredPairs) -> float | None:
     """Mean weight of what f would show minus that of the rest, among pairs that w reweighs."""
-    inside = pairs.where(pairs.scope)
+    inside = pairs.where(pairs.reweight_mask)
     return _mean(inside.weights[inside.shown]) - _mean(inside.weights[~inside.shown])
 
 
-def rising_with_score(pairs: KeptPairs) -> float | None:
+def rising_with_score(pairs: StoredPairs) -> float | None:
     """Rank correlation of weight and score among what f would show."""
-    return _correlation(pairs, pairs.scope & pairs.shown, pairs.scores)
+    return _correlation(pairs, pairs.reweight_mask & pairs.shown, pairs.scores)
 
 
-def rising_elsewhere(pairs: KeptPairs) -> float | None:
+def rising_elsewhere(pairs: StoredPairs) -> float | None:
     """Rank correlation of weight and score among what f would not show."""
-    return _correlation(pairs, pairs.scope & ~pairs.shown, pairs.scores)
+    return _correlation(pairs, pairs.reweight_mask & ~pairs.shown, pairs.scores)
 
 
-def rising_with_exposure(pairs: KeptPairs) -> float | None:
+def rising_with_exposure(pairs: StoredPairs) -> float | None:
     """Rank correlation of weight and true exposure among negatives."""
     if pairs.exposure is None:
         return None
-    return _correlation(pairs, pairs.scope & ~pairs.taken, pairs.exposure)
+    return _correlation(pairs, pairs.reweight_mask & ~pairs.interacted, pairs.exposure)
 
 
-def even_on_positives(pairs: KeptPairs) -> float | None:
+def even_on_positives(pairs: StoredPairs) -> float | None:
     """The rank correlation of weight and true exposure among negatives minus that among positives."""
-    if pairs.exposure is None or not (pairs.scope & pairs.taken).any():
+    if pairs.exposure is None or not (pairs.reweight_mask & pairs.interacted).any():
         return None
     negatives, positives = (
-        _correlation(pairs, pairs.scope & part, pairs.exposure) for part in (~pairs.taken, pairs.taken)
+        _correlation(pairs, pairs.reweight_mask & part, pairs.exposure)
+        for part in (~pairs.interacted, pairs.interacted)
     )
     return negatives - positives
 
 
-STATISTICS: dict[str, Callable[[KeptPairs], float | None]] = {
+STATISTICS: dict[str, Callable[[StoredPairs], float | None]] = {
     "more on positives": more_on_positives,
     "more on shown": more_on_shown,
     "rising with score": rising_with_score,
@@ -119,7 +120,7 @@ def _mean(values: NDArray[np.float32]) -> float:
     return float(values.mean(dtype=np.float64)) if len(values) else float("nan")
 
 
-def _correlation(pairs: KeptPairs, where: NDArray[np.bool_], x: NDArray[np.float32]) -> float:
+def _correlation(pairs: StoredPairs, where: NDArray[np.bool_], x: NDArray[np.float32]) -> float:
     """Spearman's rank correlation of weight and x over these pairs; 0 where either does not vary."""
     weights, x = pairs.weights[where], x[where]
     if len(weights) < 3 or not np.ptp(weights) or not np.ptp(x):

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from towpath.data.vocabulary import UNKNOWN, Id, Vocabulary
 from towpath.errors import ArtifactError
-from towpath.evaluation.ranking import top_k
 from towpath.files import MANIFEST, file_digest
 from towpath.kernels.available import AVAILABLE
 from towpath.models.factorization import Factorization
 from towpath.models.scorer import Context
+from towpath.ranking.top_k import top_k
 from towpath.serving.artifact import Artifact, load_artifact
 from towpath.serving.http.exploration import Slate
 from towpath.serving.run import Run
@@ -73,8 +73,8 @@ class ServedModel:
         self.version = version
         self.users, self.items = Ids(artifact.user_ids), Ids(artifact.item_ids)
         self._scorer = artifact.scorer.eval()
-        self._past = artifact.past
-        self._popular = artifact.past.item_counts.astype(np.float32)
+        self._past = artifact.history
+        self._popular = artifact.history.item_counts.astype(np.float32)
         self._every = torch.arange(len(self.items.texts))[None, :]
         self._tables = _tables_of(artifact)
         self._unit = _unit_of(artifact)

@@ -1,4 +1,4 @@
-"""towpath curve: how what a method reaches depends on one of its settings."""
+"""towpath sweep: how what a method reaches depends on one of its settings."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,15 +23,15 @@ from towpath.cli.prepare import read_data, split_data, use_threads
 if TYPE_CHECKING:
     from towpath.data.split import Part, Split
     from towpath.evaluation.comparison import Comparison
-    from towpath.evaluation.protocols import Protocol
-    from towpath.experiments.curve import Curve
-    from towpath.experiments.kept import Done
+    from towpath.evaluation.protocols import EvalProtocol
+    from towpath.experiments.result_store import RunResult
+    from towpath.experiments.sweep import SweepResult
     from towpath.methods.recipe import Recipe
 
 
 @dataclass(frozen=True)
-class CurveOptions:
-    """What is varied, how often it is fitted, and by which numbers it is judged."""
+class SweepOptions:
+    """What is varied, how often it is fitted, and by which numbers it is evaluated."""
 
     setting: Annotated[str, typer.Option(help="The setting of the model, the fit loop or the method.")]
     values: Annotated[str, typer.Option(help="Its values, with commas between them.")]
@@ -41,7 +41,7 @@ class CurveOptions:
     model: Annotated[str, typer.Option(help="The model, as in towpath fit.")] = "mf"
     method: Annotated[str, typer.Option(help="How it is trained, as in towpath fit.")] = "plain"
     reference: Annotated[
-        str, typer.Option(help="Methods to draw as lines beside it, with commas; such as plain.")
+        str, typer.Option(help="Methods to draw as lines next to it, with commas; such as plain.")
     ] = ""
     seeds: Annotated[str, typer.Option(help="How many (3: seeds 0, 1, 2) or which (100,101).")] = "3"
     protocols: Annotated[
@@ -52,15 +52,15 @@ class CurveOptions:
     jobs: Jobs = 1
 
 
-def curve(
-    data: Data, options: CurveOptions, training: Training, prepare: Preparation, output: Output
+def sweep(
+    data: Data, options: SweepOptions, training: Training, prepare: Preparation, output: Output
 ) -> None:
     """Draw how a method depends on one setting: means and spread over seeds, for every protocol.
 
     --set KEY=VALUE holds for all; --set ipw.KEY=VALUE for one method.
     """
     use_threads(training.threads)
-    from towpath.experiments.curve import Curve, labelled, sweep
+    from towpath.experiments.sweep import SweepResult, labelled, sweep_recipes
     from towpath.files import refuse_unwritable
 
     methods = names_in(",".join(filter(None, [options.method, options.reference])), "--reference")
@@ -69,7 +69,7 @@ def curve(
     references = dict(zip(methods[1:], others, strict=True))
     for recipe in others:
         recipe.resolve()
-    swept = sweep(base, options.setting, names_in(options.values, "--values"))
+    swept = sweep_recipes(base, options.setting, names_in(options.values, "--values"))
     recipes = labelled(options.setting, swept) | references
     refuse_unwritable(options.out / "index.html")
     try:
@@ -78,37 +78,37 @@ def curve(
     except KeyboardInterrupt:
         kept = f"({options.out} keeps what is finished)"
         raise Interrupted(f"Stopped; go on with the same command {kept}.") from None
-    drawn = Curve(base, options.setting, tuple(swept), tuple(references), comparison)
+    drawn = SweepResult(base, options.setting, tuple(swept), tuple(references), comparison)
     _show(drawn, data, options.out, output)
 
 
 def _fit_all(
-    split: "Split", recipes: "dict[str, Recipe]", options: CurveOptions, output: Output
+    split: "Split", recipes: "dict[str, Recipe]", options: SweepOptions, output: Output
 ) -> "Comparison":
     from towpath.experiments.compare import cells_of, compare_fits
-    from towpath.experiments.kept import Judging
     from towpath.experiments.pool import Work
+    from towpath.experiments.result_store import EvaluationConfig
 
     seeds = seeds_in(options.seeds)
-    judging = Judging(
-        protocols=cast("list[Protocol]", names_in(options.protocols, "--protocol")),  # checked there
+    evaluation = EvaluationConfig(
+        protocols=cast("list[EvalProtocol]", names_in(options.protocols, "--protocol")),  # checked there
         on=cast("Part", options.on),
         k=options.k,
     )
     with output.progress("Fitting", len(cells_of(recipes, seeds))) as step:
 
-        def watch(done: "Done") -> None:
+        def watch(done: "RunResult") -> None:
             step(f"{done.label}, seed {done.seed}: {done.epochs} epochs")
 
         work = Work(jobs=options.jobs, folder=options.out, watch=watch)
-        return compare_fits(split, recipes, seeds=seeds, judging=judging, work=work)
+        return compare_fits(split, recipes, seeds=seeds, evaluation=evaluation, work=work)
 
 
-def _show(drawn: "Curve", data: str, folder: Path, output: Output) -> None:
-    from towpath.reports.curve_page import curve_table, write_curve
+def _show(drawn: "SweepResult", data: str, folder: Path, output: Output) -> None:
+    from towpath.reports.sweep_page import sweep_point_table, write_sweep
 
-    pages = write_curve(drawn, data, folder)
-    table = curve_table(drawn)
+    pages = write_sweep(drawn, data, folder)
+    table = sweep_point_table(drawn)
     rows = [[cell, *texts[1:]] for (cell, *_), texts in zip(table.rows, table.shown(), strict=True)]
     output.show(
         drawn.to_json() | {"files": [str(path) for path in pages]},

@@ -1,7 +1,7 @@
 """What the fits of a comparison gave, kept in a folder so that none has to be made twice.
 
-A file is named after all that its numbers depend on: data, split, recipe, seed and how it was judged. What is
-asked for again is found, and what is asked for otherwise is another file; nothing can be mixed up.
+A file is named after all that its numbers depend on: data, split, recipe, seed and evaluation. The same
+request finds the same file, and any other request is another file.
 """
 
 import hashlib
@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from towpath.data.parquet import read_table, write_table
 from towpath.data.split import Part
-from towpath.evaluation.protocols import Protocol
+from towpath.evaluation.protocols import EvalProtocol
 from towpath.evaluation.result import Evaluation
 from towpath.files import new_file
 from towpath.methods.recipe import Recipe
-from towpath.training.fit import Row
+from towpath.training.fit import EpochMetrics
 
 # Grows when the form of the files, or what goes into their numbers, changes.
 _FORMAT = 1
@@ -28,65 +28,70 @@ _ABOUT = b"towpath"
 
 
 @dataclass(frozen=True)
-class Judging:
-    """How every fit is judged."""
+class EvaluationConfig:
+    """How every fit is evaluated."""
 
-    protocols: Sequence[Protocol] = ("full",)
+    protocols: Sequence[EvalProtocol] = ("full",)
     on: Part = "test"
     k: int = 10
 
 
 @dataclass(frozen=True)
-class Done:
-    """One recipe fitted with one seed and judged."""
+class RunResult:
+    """One recipe fitted with one seed and evaluated."""
 
     label: str
     seed: int
     epochs: int
     seconds: float  # spent in training epochs, validation not counted
     evaluations: tuple[Evaluation, ...]
-    history: tuple[Row, ...] = ()  # one row an epoch, where it was asked for
+    history: tuple[EpochMetrics, ...] = ()  # one row an epoch, where it was asked for
     processor_seconds: float | None = None  # of all that was done for it, where it was measured
 
 
-Cell = tuple[str, Recipe]  # what a recipe is called, and the recipe with its seed
+RunSpec = tuple[str, Recipe]  # what a recipe is called, and the recipe with its seed
 
 
 @dataclass(frozen=True)
-class KeptCells:
-    """The folder of what came of fits on one split, all judged in one way.
+class ResultStore:
+    """The folder of what came of fits on one split, all evaluated in one way.
 
     `code` says which code made the numbers; two versions of it do not share files.
     """
 
     folder: Path
     fingerprint: str  # of the split
-    judging: Judging
+    evaluation: EvaluationConfig
     code: str = ""
 
-    def find(self, cell: Cell) -> Done | None:
+    def find(self, cell: RunSpec) -> RunResult | None:
         """What came of this cell, if it was kept; the label is the cell's own."""
         path = self.path(cell)
         return read_cell(path, cell[0]) if path.is_file() else None
 
-    def keep(self, cell: Cell, done: Done) -> None:
+    def keep(self, cell: RunSpec, done: RunResult) -> None:
         """Write what came of this cell."""
         with new_file(self.path(cell)) as partial:
             write_table(_table(self._about(cell), done), partial)
 
-    def _about(self, cell: Cell) -> dict[str, Any]:  # a JSON object
+    def _about(self, cell: RunSpec) -> dict[str, Any]:  # a JSON object
         """All that the numbers depend on."""
-        judged = asdict(self.judging) | {"protocols": list(self.judging.protocols)}
-        about = {"format": _FORMAT, "data": self.fingerprint, "recipe": cell[1].resolved(), "judging": judged}
+        evaluated = asdict(self.evaluation) | {"protocols": list(self.evaluation.protocols)}
+        about = {
+            "format": _FORMAT,
+            "data": self.fingerprint,
+            "recipe": cell[1].resolved(),
+            "evaluation": evaluated,
+        }
         return {**about, "code": self.code} if self.code else about
 
-    def path(self, cell: Cell) -> Path:
+    def path(self, cell: RunSpec) -> Path:
         """Where what came of this cell is, or would be."""
         text = json.dumps(self._about(cell), sort_keys=True)
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.parquet"
 
 
-def _table(about: dict[str, Any], done: Done) -> pa.Table:  # any JSON
+def _table(about: dict[str, Any], done: RunResult) -> pa.Table:  # any JSON
     """Users, then one column for each protocol and metric; everything else in the notes of the table."""
     first = done.evaluations[0]
     columns = {"user": first.users} | {
@@ -109,7 +114,7 @@ def _table(about: dict[str, Any], done: Done) -> pa.Table:  # any JSON
     return pa.table(columns).replace_schema_metadata({_ABOUT: json.dumps(notes)})
 
 
-def read_cell(path: Path, label: str) -> Done:
+def read_cell(path: Path, label: str) -> RunResult:
     """What the file of a cell holds, under this label."""
     table = read_table(path)
     notes = json.loads(table.schema.metadata[_ABOUT])
@@ -123,7 +128,7 @@ def read_cell(path: Path, label: str) -> Done:
         )
         for n, head in enumerate(notes["evaluations"])
     )
-    return Done(
+    return RunResult(
         label,
         notes["recipe"]["seed"],
         notes["epochs"],

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from towpath.experiments.curve import Curve
+from towpath.experiments.sweep import SweepResult
 from towpath.files import write_text
-from towpath.reports.curves import SPREAD, draw_curve
+from towpath.reports.curves import SPREAD, draw_sweep
 from towpath.reports.figures import ACCENT, INK, QUIET
 from towpath.reports.page import Page, Section, write_page
 from towpath.reports.tables import Cell, Interval, Table, to_csv
@@ -14,15 +14,15 @@ from towpath.reports.tables import Cell, Interval, Table, to_csv
 METRICS = {"hit": "Hit", "ndcg": "NDCG"}
 
 
-def write_curve(curve: Curve, data: str, folder: Path) -> list[Path]:
+def write_sweep(curve: SweepResult, data: str, folder: Path) -> list[Path]:
     """The paths of what was written: the page, the numbers as JSON and CSV, and each figure by itself."""
-    write_page(curve_page(curve, data), folder / "index.html")
+    write_page(sweep_page(curve, data), folder / "index.html")
     texts = {
         "curve.json": json.dumps(curve.to_json(), indent=2) + "\n",
-        "curve.csv": to_csv(curve_table(curve)),
+        "curve.csv": to_csv(sweep_point_table(curve)),
     }
     for metric in METRICS:
-        svg = draw_curve(curve, metric, METRICS[metric]).svg
+        svg = draw_sweep(curve, metric, METRICS[metric]).svg
         if svg is not None:
             texts[f"{metric}.svg"] = standalone_svg(svg)
     for name, text in texts.items():
@@ -30,22 +30,22 @@ def write_curve(curve: Curve, data: str, folder: Path) -> list[Path]:
     return [folder / name for name in ("index.html", *texts)]
 
 
-def curve_page(curve: Curve, data: str) -> Page:
+def sweep_page(curve: SweepResult, data: str) -> Page:
     """The figures of all metrics, then the numbers."""
-    numbers = Section("The numbers", tables=(curve_table(curve),))
+    numbers = Section("The numbers", tables=(sweep_point_table(curve),))
     figures = tuple(
-        Section(f"{name}@{curve.comparison.k}", figures=(draw_curve(curve, metric, name),))
+        Section(f"{name}@{curve.comparison.k}", figures=(draw_sweep(curve, metric, name),))
         for metric, name in METRICS.items()
     )
     return Page(
         title=f"{curve.recipe.method}: what {curve.setting} does",
         lead=_lead(curve, data),
         sections=(*figures, numbers),
-        footer="Made by towpath curve. All values share the split, the seeds and the evaluation's negatives.",
+        footer="Made by towpath sweep. All values share the split, the seeds and the evaluation's negatives.",
     )
 
 
-def curve_table(curve: Curve) -> Table:
+def sweep_point_table(curve: SweepResult) -> Table:
     """One row for each value and each reference, one column for each protocol and metric, times 100."""
     ways = [(protocol, metric) for protocol in curve.protocols for metric in METRICS]
     names = (f"{protocol} {METRICS[metric]}@{curve.comparison.k}" for protocol, metric in ways)
@@ -66,18 +66,18 @@ def standalone_svg(svg: str) -> str:
     return svg
 
 
-def _interval(curve: Curve, at: int, way: tuple[str, str]) -> Cell:
+def _interval(curve: SweepResult, at: int, way: tuple[str, str]) -> Cell:
     point = curve.points(*way)[at]
     if curve.comparison.seeds == 1:
         return 100 * point.mean
     return Interval(100 * point.mean, 100 * point.low, 100 * point.high)
 
 
-def _lead(curve: Curve, data: str) -> str:
+def _lead(curve: SweepResult, data: str) -> str:
     found = curve.comparison
     seeds = "one seed" if found.seeds == 1 else f"{found.seeds} seeds"
     return (
         f"The model {curve.recipe.model} was trained by the method {curve.recipe.method} on {data} with "
-        f"{len(curve.values)} values of {curve.setting} and {seeds} each, and judged on the {found.on} "
+        f"{len(curve.values)} values of {curve.setting} and {seeds} each, and evaluated on the {found.on} "
         f"events of {found.users:,} users."
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from towpath.data.catalogue import local_copy, named_set
+from towpath.data.builtin_datasets import builtin_dataset, local_copy
 from towpath.data.cleaning import Cleaning
 from towpath.data.sources import Reading, read
 from towpath.data.split import Split, split_leave_last_two
@@ -28,8 +28,8 @@ FULL_GOODREADS, GOODREADS_SAMPLE = "goodreads-history-biography", "goodreads-sma
 
 
 @dataclass(frozen=True)
-class ArenaForm:
-    """How an arena comes about: from a data set, and through a simulation if there are settings of one."""
+class BenchmarkSpec:
+    """How a benchmark is made: from a data set, and by simulation if it has settings for one."""
 
     title: str
     data: str
@@ -41,7 +41,7 @@ class ArenaForm:
 _CUT_OFF = {"clicks": "cut-off"}
 _CUT_OFF_NOTE = (
     "Clicks are the likeliest pairs, as in the paper: nothing is drawn, so from this log exposure and "
-    "relevance cannot be told apart."
+    "relevance cannot be status apart."
 )
 _CHANCE_NOTE = "Clicks are drawn: shown by chance, clicked by chance."
 _LASTFM_NOTE = (
@@ -51,35 +51,35 @@ _LASTFM_NOTE = (
 )
 _MOVIELENS_NOTE = "All ratings are positives; the paper's cut-off at 3 does not fit its own popularity row."
 
-ARENAS: dict[str, ArenaForm] = {
-    "ml-1m": ArenaForm("MovieLens 1M", "ml-1m", quick="ml-100k", note=_MOVIELENS_NOTE),
-    "ml-100k": ArenaForm("MovieLens 100k", "ml-100k", note=_MOVIELENS_NOTE),
-    "lastfm-2k": ArenaForm("LastFM", "lastfm-2k", note=_LASTFM_NOTE),
-    "goodreads": ArenaForm("GoodReads", "goodreads"),
-    "ml-1m-simulation": ArenaForm(
+BENCHMARKS: dict[str, BenchmarkSpec] = {
+    "ml-1m": BenchmarkSpec("MovieLens 1M", "ml-1m", quick="ml-100k", note=_MOVIELENS_NOTE),
+    "ml-100k": BenchmarkSpec("MovieLens 100k", "ml-100k", note=_MOVIELENS_NOTE),
+    "lastfm-2k": BenchmarkSpec("LastFM", "lastfm-2k", note=_LASTFM_NOTE),
+    "goodreads": BenchmarkSpec("GoodReads", "goodreads"),
+    "ml-1m-simulation": BenchmarkSpec(
         "MovieLens 1M simulation", "ml-1m", _CUT_OFF, "ml-100k-simulation", _CUT_OFF_NOTE
     ),
-    "ml-100k-simulation": ArenaForm("MovieLens 100k simulation", "ml-100k", _CUT_OFF, note=_CUT_OFF_NOTE),
-    "goodreads-simulation": ArenaForm("GoodReads simulation", "goodreads", _CUT_OFF, note=_CUT_OFF_NOTE),
-    "ml-1m-by-chance": ArenaForm(
+    "ml-100k-simulation": BenchmarkSpec("MovieLens 100k simulation", "ml-100k", _CUT_OFF, note=_CUT_OFF_NOTE),
+    "goodreads-simulation": BenchmarkSpec("GoodReads simulation", "goodreads", _CUT_OFF, note=_CUT_OFF_NOTE),
+    "ml-1m-by-chance": BenchmarkSpec(
         "MovieLens 1M simulation by chance", "ml-1m", {"clicks": "chance"}, "ml-100k-by-chance", _CHANCE_NOTE
     ),
-    "ml-100k-by-chance": ArenaForm(
+    "ml-100k-by-chance": BenchmarkSpec(
         "MovieLens 100k simulation by chance", "ml-100k", {"clicks": "chance"}, note=_CHANCE_NOTE
     ),
 }
 
 
-def arena_form(name: str) -> ArenaForm:
-    """How the arena of this name comes about."""
-    if name not in ARENAS:
-        raise unknown_name("data set", name, ARENAS)
-    return ARENAS[name]
+def benchmark_spec(name: str) -> BenchmarkSpec:
+    """How the benchmark of this name comes about."""
+    if name not in BENCHMARKS:
+        raise unknown_name("data set", name, BENCHMARKS)
+    return BENCHMARKS[name]
 
 
 @dataclass(frozen=True)
-class Arena:
-    """A split to learn from and be judged on, and the truth where it is known."""
+class Benchmark:
+    """A split to learn from and be evaluated on, and the truth where it is known."""
 
     name: str
     notes: tuple[str, ...]
@@ -88,7 +88,7 @@ class Arena:
 
     @cached_property
     def fingerprint(self) -> str:
-        """That of the split; in a world also of the truth that recommenders are judged by."""
+        """That of the split; in a world also of the truth that recommenders are evaluated by."""
         if self.world is None:
             return self.split.fingerprint
         digest = hashlib.sha256(self.split.fingerprint.encode())
@@ -107,8 +107,8 @@ class Arena:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where an arena is found: its name, where data sets lie, and where simulated worlds are kept."""
+class BenchmarkLocation:
+    """Where an benchmark is found: its name, where data sets lie, and where simulated worlds are kept."""
 
     name: str
     data_dir: Path | None
@@ -116,15 +116,15 @@ class Place:
 
 
 @lru_cache(maxsize=2)
-def open_arena(place: Place) -> Arena:
-    """The arena; read once per process, made once per folder of worlds."""
-    form = arena_form(place.name)
-    reading, notes = _read(form.data, place.data_dir)
+def open_benchmark(location: BenchmarkLocation) -> Benchmark:
+    """The benchmark; read once per process, made once per folder of worlds."""
+    form = benchmark_spec(location.name)
+    reading, notes = _read(form.data, location.data_dir)
     notes = tuple(note for note in (*notes, form.note) if note)
     if form.simulated is None:
-        return Arena(place.name, notes, split_leave_last_two(reading.interactions))
-    world = _world(place, reading, form.simulated)
-    return Arena(place.name, notes, split_leave_last_two(world.log), world)
+        return Benchmark(location.name, notes, split_leave_last_two(reading.interactions))
+    world = _world(location, reading, form.simulated)
+    return Benchmark(location.name, notes, split_leave_last_two(world.log), world)
 
 
 def _read(data: str, data_dir: Path | None) -> tuple[Reading, tuple[str, ...]]:
@@ -143,7 +143,7 @@ def _read(data: str, data_dir: Path | None) -> tuple[Reading, tuple[str, ...]]:
 
 def _has_full_goodreads(data_dir: Path | None) -> bool:
     try:
-        local_copy(named_set(FULL_GOODREADS), data_dir)
+        local_copy(builtin_dataset(FULL_GOODREADS), data_dir)
     except DataError:
         return False
     return True
@@ -160,12 +160,12 @@ def _goodreads_sample(data_dir: Path | None) -> Reading:
     return read(folder)
 
 
-def _world(place: Place, reading: Reading, settings: Mapping[str, Any]) -> World:
+def _world(location: BenchmarkLocation, reading: Reading, settings: Mapping[str, Any]) -> World:
     """The world of this data set and these settings: read from its folder, or made and kept there."""
     data = split_leave_last_two(reading.interactions).fingerprint
     about = {"data": data, "settings": dict(settings), "seed": WORLD_SEED, "code": code_version()}
     key = hashlib.sha256(repr(sorted(about.items())).encode()).hexdigest()[:12]
-    folder = place.worlds / f"{place.name}-{key}"
+    folder = location.worlds / f"{location.name}-{key}"
     with locked(folder.with_name(f".{folder.name}.lock")):  # of two processes one makes it
         if not folder.exists():
             chosen = parse_settings(SemiSyntheticWorld, settings)

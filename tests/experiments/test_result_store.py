@@ -11,8 +11,8 @@ from towpath.errors import ArtifactError
 from towpath.evaluation.evaluate import evaluate
 from towpath.experiments import compare as module
 from towpath.experiments.compare import compare_fits
-from towpath.experiments.kept import Done, Judging, KeptCells
 from towpath.experiments.pool import Work
+from towpath.experiments.result_store import EvaluationConfig, ResultStore, RunResult
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 
@@ -36,11 +36,11 @@ def fitted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 
 def test_what_is_read_is_what_was_kept(tmp_path: Path) -> None:
-    judging = Judging(("full", "paper"), on="validation", k=5)
-    kept = KeptCells(tmp_path, WIDE.fingerprint, judging)
+    evaluation = EvaluationConfig(("full", "paper"), on="validation", k=5)
+    kept = ResultStore(tmp_path, WIDE.fingerprint, evaluation)
     scorer = fit(WIDE, MF).scorer
-    found = tuple(evaluate(scorer, WIDE, protocol=p, on="validation", k=5) for p in judging.protocols)
-    kept.keep(("mf", MF), Done("mf", 0, 1, 2.5, found))
+    found = tuple(evaluate(scorer, WIDE, protocol=p, on="validation", k=5) for p in evaluation.protocols)
+    kept.keep(("mf", MF), RunResult("mf", 0, 1, 2.5, found))
     done = kept.find(("another name", MF))
     assert done is not None
     assert (done.label, done.seed, done.epochs, done.seconds) == ("another name", 0, 1, 2.5)
@@ -53,21 +53,21 @@ def test_what_is_read_is_what_was_kept(tmp_path: Path) -> None:
 
 
 def test_whatever_a_number_depends_on_makes_another_file(tmp_path: Path) -> None:
-    kept = KeptCells(tmp_path, SPLIT.fingerprint, Judging())
+    kept = ResultStore(tmp_path, SPLIT.fingerprint, EvaluationConfig())
     found = (evaluate(fit(SPLIT, MF).scorer, SPLIT),)
-    kept.keep(("mf", MF), Done("mf", 0, 1, 2.5, found))
+    kept.keep(("mf", MF), RunResult("mf", 0, 1, 2.5, found))
     for other in (replace(MF, seed=1), replace(MF, settings={**MF.settings, "l2": 1}), Recipe("popularity")):
         assert kept.find(("mf", other)) is None
     assert kept.find(("mf", replace(MF, settings={**MF.settings, "negatives": 3}))) is not None  # the default
     assert replace(kept, fingerprint="other").find(("mf", MF)) is None
-    assert replace(kept, judging=Judging(k=5)).find(("mf", MF)) is None
-    assert replace(kept, judging=Judging(on="validation")).find(("mf", MF)) is None
+    assert replace(kept, evaluation=EvaluationConfig(k=5)).find(("mf", MF)) is None
+    assert replace(kept, evaluation=EvaluationConfig(on="validation")).find(("mf", MF)) is None
 
 
 def test_the_same_comparison_again_fits_nothing_and_says_the_same(tmp_path: Path, fitted) -> None:
     whole = compare_fits(SPLIT, RECIPES, seeds=[0, 1])
     heard: list[str] = []
-    work = Work[Done](folder=tmp_path, watch=lambda done: heard.append(done.label))
+    work = Work[RunResult](folder=tmp_path, watch=lambda done: heard.append(done.label))
     fitted.clear()
     assert compare_fits(SPLIT, RECIPES, seeds=[0, 1], work=work) == whole
     assert fitted == [("mf", 0), ("popularity", 0), ("mf", 1)]
@@ -79,7 +79,7 @@ def test_the_same_comparison_again_fits_nothing_and_says_the_same(tmp_path: Path
 
 
 def test_killed_in_between_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(done: Done) -> None:
+    def killed(done: RunResult) -> None:
         if done.label == "popularity":
             raise KeyboardInterrupt
 
@@ -92,7 +92,7 @@ def test_killed_in_between_it_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    work = Work[Done](folder=tmp_path)
+    work = Work[RunResult](folder=tmp_path)
     compare_fits(SPLIT, {"popularity": Recipe("popularity")}, seeds=[0], work=work)
     (path,) = (tmp_path / "fits").iterdir()
     path.write_bytes(path.read_bytes()[:-10])

@@ -1,4 +1,4 @@
-"""Rows dealt at random into batches: which row goes where, and columns in that order.
+"""Rows assignment at random into batches: which row goes where, and columns in that order.
 
 Every way to part the rows into batches of these sizes is equally likely, and within a batch the rows keep
 their order. That is all a shuffle is wanted for, at a fraction of its cost: a shuffle jumps about in memory,
@@ -19,7 +19,7 @@ _DRAWN = 4096
 
 
 @dataclass(frozen=True)
-class Deal:
+class BatchAssignment:
     """batches: (n,) the batch of each row; all are of `size`, the last one may be smaller."""
 
     batches: NDArray[np.int32]
@@ -31,16 +31,16 @@ class Deal:
             return self.column_plainly(values)
         from towpath.kernels import compiled
 
-        dealt = np.empty_like(values)
-        compiled.deal_column(self.batches, self.size, values, dealt)
-        return dealt
+        assignment = np.empty_like(values)
+        compiled.gather_assigned(self.batches, self.size, values, assignment)
+        return assignment
 
     def column_plainly(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
         """The same by numpy."""
         return values[np.argsort(self.batches, kind="stable")]
 
 
-def deal(rows: int, size: int, rng: np.random.Generator) -> Deal:
+def assign_batches(rows: int, size: int, rng: np.random.Generator) -> BatchAssignment:
     """Give each row a batch.
 
     Rows first choose by themselves, batches in proportion to their size. Then rows that are drawn at random
@@ -58,7 +58,7 @@ def deal(rows: int, size: int, rng: np.random.Generator) -> Deal:
             compiled.even_out(batches, missing, drawn)
         else:
             even_out_plainly(batches, missing, drawn)
-    return Deal(batches, size)
+    return BatchAssignment(batches, size)
 
 
 def even_out_plainly(

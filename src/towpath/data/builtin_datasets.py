@@ -9,7 +9,7 @@ from towpath.errors import DataError, unknown_name
 
 
 @dataclass(frozen=True, kw_only=True)
-class NamedSet:
+class BuiltinDataset:
     """One public set."""
 
     name: str
@@ -46,10 +46,10 @@ _GENRES = (
 )  # fmt: skip
 _CATEGORIES = {**dict.fromkeys(_LABELS, "categorical"), "genres": "multivalued"}
 
-CATALOGUE = {
+BUILTIN_DATASETS = {
     entry.name: entry
     for entry in (
-        NamedSet(
+        BuiltinDataset(
             name="ml-100k",
             title="MovieLens 100K: 100,000 ratings, 943 users, 1,682 movies",
             address=f"{_GROUPLENS}/movielens/ml-100k.zip",
@@ -82,7 +82,7 @@ CATALOGUE = {
                 kinds=_CATEGORIES,
             ),
         ),
-        NamedSet(
+        BuiltinDataset(
             name="ml-1m",
             title="MovieLens 1M: 1,000,209 ratings, 6,040 users, 3,706 movies",
             address=f"{_GROUPLENS}/movielens/ml-1m.zip",
@@ -108,7 +108,7 @@ CATALOGUE = {
                 kinds=_CATEGORIES,
             ),
         ),
-        NamedSet(
+        BuiltinDataset(
             name="lastfm-2k",
             title="Last.fm (HetRec 2011): 186,479 tag events, 1,892 users, 12,523 artists",
             address=f"{_GROUPLENS}/hetrec2011/hetrec2011-lastfm-2k.zip",
@@ -118,12 +118,12 @@ CATALOGUE = {
             member="user_taggedartists-timestamps.dat",
             columns=Columns(user="userID", item="artistID", time="timestamp"),
         ),
-        NamedSet(
+        BuiltinDataset(
             name="goodreads-history-biography",
             title="GoodReads reviews of history and biography (UCSD Book Graph)",
             address="https://mcauleylab.ucsd.edu/public_datasets/gdrive/goodreads/byGenre/"
             "goodreads_reviews_history_biography.json.gz",
-            # None is published: that of the first download is kept beside the file and checked ever after.
+            # None is published: that of the first download is kept next to the file and checked ever after.
             checksum=None,
             licence="Academic use only, citing Wan and McAuley (RecSys 2018) and Wan et al. (ACL 2019); "
             "no redistribution, no commercial use.",
@@ -135,14 +135,14 @@ CATALOGUE = {
 }
 
 
-def named_set(name: str) -> NamedSet:
+def builtin_dataset(name: str) -> BuiltinDataset:
     """The entry of this name."""
-    if name not in CATALOGUE:
-        raise unknown_name("dataset", name, CATALOGUE)
-    return CATALOGUE[name]
+    if name not in BUILTIN_DATASETS:
+        raise unknown_name("dataset", name, BUILTIN_DATASETS)
+    return BUILTIN_DATASETS[name]
 
 
-def local_copy(entry: NamedSet, data_dir: Path | None) -> Path:
+def local_copy(entry: BuiltinDataset, data_dir: Path | None) -> Path:
     """Where the set lies in `data_dir`: the archive, the unpacked file, or raises with what to do."""
     if data_dir is not None:
         for candidate in _candidates(entry, data_dir):
@@ -155,7 +155,7 @@ def local_copy(entry: NamedSet, data_dir: Path | None) -> Path:
     )
 
 
-def _candidates(entry: NamedSet, data_dir: Path) -> list[Path]:
+def _candidates(entry: BuiltinDataset, data_dir: Path) -> list[Path]:
     """Places where a copy may lie; unpacked ones first, since they need no unpacking."""
     download = data_dir / entry.file_name
     plain = download.with_suffix("") if entry.member is None else data_dir / entry.member

@@ -5,7 +5,7 @@ import pytest
 from small import small_split
 from towpath.errors import ConfigError
 from towpath.experiments.compare import compare_fits
-from towpath.experiments.curve import Curve, label_of, labelled, sweep
+from towpath.experiments.sweep import SweepResult, label_of, labelled, sweep_recipes
 from towpath.methods.recipe import Recipe
 
 FAST = {"epochs": 2, "embedding_dim": 4, "batch_size": 64, "learning_rate": 0.03}
@@ -13,14 +13,14 @@ BASE = Recipe("mf", "ipw", FAST)
 
 
 @pytest.fixture(scope="module")
-def curve() -> Curve:
-    swept = sweep(BASE, "floor", [".2", "1"])
+def curve() -> SweepResult:
+    swept = sweep_recipes(BASE, "floor", [".2", "1"])
     recipes = labelled("floor", swept) | {"plain": Recipe("mf", "plain", FAST)}
     comparison = compare_fits(small_split(), recipes, seeds=[0, 1])
-    return Curve(BASE, "floor", tuple(swept), ("plain",), comparison)
+    return SweepResult(BASE, "floor", tuple(swept), ("plain",), comparison)
 
 
-def test_points_are_those_of_the_comparison(curve: Curve) -> None:
+def test_points_are_those_of_the_comparison(curve: SweepResult) -> None:
     assert [point.value for point in curve.points("full", "hit")] == [0.2, 1.0]
     for value, point in zip(curve.values, curve.points("full", "ndcg"), strict=True):
         (row,) = [r for r in curve.comparison.rows if (r.label, r.metric) == (f"floor={value}", "ndcg")]
@@ -29,19 +29,19 @@ def test_points_are_those_of_the_comparison(curve: Curve) -> None:
         assert (point.low, point.high) == (row.mean - row.sd, row.mean + row.sd)
 
 
-def test_a_floor_of_one_is_plain_training(curve: Curve) -> None:
+def test_a_floor_of_one_is_plain_training(curve: SweepResult) -> None:
     assert curve.points("full", "ndcg")[1].mean == curve.reference("full", "ndcg")["plain"]
 
 
-def test_it_is_json_with_everything_needed_to_draw_it(curve: Curve) -> None:
+def test_it_is_json_with_everything_needed_to_draw_it(curve: SweepResult) -> None:
     told = curve.to_json()
     assert (told["setting"], told["values"], told["references"]) == ("floor", [0.2, 1.0], ["plain"])
     assert {row["label"] for row in told["rows"]} == {"floor=0.2", "floor=1.0", "plain"}
 
 
 def test_values_are_named_as_they_are_used() -> None:
-    assert list(sweep(BASE, "variant", ["weighted", "squared"])) == ["weighted", "squared"]
-    assert list(sweep(BASE, "negatives", ["1", "5"])) == [1, 5]
+    assert list(sweep_recipes(BASE, "variant", ["weighted", "squared"])) == ["weighted", "squared"]
+    assert list(sweep_recipes(BASE, "negatives", ["1", "5"])) == [1, 5]
     assert label_of("floor", 0.1) == "floor=0.1"
 
 
@@ -57,4 +57,4 @@ def test_values_are_named_as_they_are_used() -> None:
 )
 def test_what_cannot_be_swept_is_said(setting: str, values: list[str], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
-        sweep(BASE, setting, values)
+        sweep_recipes(BASE, setting, values)

@@ -9,7 +9,7 @@ from towpath.models.scorer import Context
 
 
 @dataclass(frozen=True)
-class Pairs:
+class CandidatePairs:
     """User-item pairs as w and g see them: by who and what they are, or by their margin.
 
     margins: (b, k) f's score minus the score of the last item that the user would be shown; detached.
@@ -21,18 +21,18 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Table:
+class GameBatch:
     """One batch with everything the players need to know of each other, none of it carrying gradients.
 
-    loss, labels, scope, shown: (b, k) on `pairs`; mass_f: on `deployed`, the pairs that f shows.
+    loss, labels, reweight_mask, shown: (b, k) on `pairs`; mass_f: on `deployed`, the pairs that f shows.
     """
 
-    pairs: Pairs
+    pairs: CandidatePairs
     loss: Tensor
     labels: Tensor
-    scope: Tensor  # bool: pairs that w reweighs
+    reweight_mask: Tensor  # bool: pairs that w reweighs
     shown: Tensor  # 0/1: pairs that f would show
-    deployed: Pairs
+    deployed: CandidatePairs
     mass_f: Tensor
 
     @cached_property

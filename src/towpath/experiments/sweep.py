@@ -22,8 +22,8 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """What came of every value, and of methods drawn beside it for reference."""
+class SweepResult:
+    """What came of every value, and of methods drawn next to it for reference."""
 
     recipe: Recipe  # without the setting
     setting: str
@@ -69,7 +69,7 @@ def label_of(setting: str, value: Value) -> str:
     return f"{setting}={value}"
 
 
-def sweep(recipe: Recipe, setting: str, values: Sequence[Value]) -> dict[Value, Recipe]:
+def sweep_recipes(recipe: Recipe, setting: str, values: Sequence[Value]) -> dict[Value, Recipe]:
     """One recipe for each value of the setting, by the value as it will be used: 0.1 where ".1" was asked."""
     if setting in recipe.settings:
         raise ConfigError(f"{setting} is what the curve goes over; leave --set {setting}=… out.")

@@ -38,7 +38,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class KeptRounds:
+class RoundStore:
     """The folder of rounds played in one world with one seed.
 
     A file is named after all that its numbers depend on, so nothing can be mixed up.
