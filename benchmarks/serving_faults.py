@@ -60,22 +60,10 @@ def odd_value(draw: random.Random, depth: int = 0) -> Any:
 
 
 def odd_body(draw: random.Random) -> bytes:
-    fields = [
-        "user",
-        "item",
-        "k",
-        "history",
-        "candidates",
-        "exclude",
-        "event_id",
-        "request_id",
-        "kind",
-        "units",
-        "value",
-        "arm",
-        "run",
-        "other",
-    ]
+    fields = (
+        "user", "item", "k", "history", "candidates", "exclude", "event_id", "request_id", "kind", "units",
+        "value", "arm", "run", "other",
+    )  # fmt: skip
     chosen = draw.sample(fields, draw.randint(0, 6))
     usual = {"user": "1", "item": "7", "k": 5, "kind": "click", "event_id": "e", "request_id": "r"}
     body = json.dumps(

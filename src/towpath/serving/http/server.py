@@ -29,6 +29,7 @@ def make_server(service: Service, tls: Tls = _PLAIN) -> uvicorn.Server:
         timeout_keep_alive=30,
         backlog=BACKLOG,
         server_header=False,
+        proxy_headers=False,  # nothing here depends on who the proxy says that the client is
         ssl_certfile=tls.certificate,
         ssl_keyfile=tls.key,
     )
