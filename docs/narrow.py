@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 WIDTH = 116
+_COMMAND = re.compile(r" +(towpath|python|pip|make) ")
 Table = list[list[str]]  # rows of cells: the headings, the marks of alignment, the rest
 
 
@@ -44,16 +45,16 @@ def _kind(line: str) -> str:
         return "blank"
     if line.startswith("|"):
         return "table"
-    return "code" if line.startswith("    ") else "heading" if line.startswith(("#", "!", "<")) else "text"
+    return "code" if line.startswith("    ") else "heading" if line.startswith(("#", "<")) else "text"
 
 
 def _narrow_block(lines: list[str]) -> list[str]:
-    if all(len(line) <= WIDTH for line in lines) or lines[0].startswith(("```", "#", "!", "<")):
+    if all(len(line) <= WIDTH for line in lines) or lines[0].startswith(("```", "#", "<")):
         return lines
     if lines[0].startswith("|"):
         return _narrow_table([_cells(line) for line in lines])
     if lines[0].startswith("    "):
-        return _continued(lines[0])
+        return _continued(lines[0]) if _COMMAND.match(lines[0]) else lines
     mark = re.match(r"\s*(?:(?:[-*]|\d+\.) )?", lines[0])
     assert mark is not None
     return _wrapped(" ".join(line.strip() for line in lines)[len(mark[0].strip()) :].strip(), mark[0])
@@ -110,8 +111,8 @@ def _as_list(table: Table) -> list[str]:
     """A row becomes an entry: its first cell in bold, then each other cell after the heading of its column."""
     lines: list[str] = []
     for row in table[2:]:
-        facts = [f"{head}: {cell}" for head, cell in zip(table[0][1:], row[1:], strict=True) if cell]
-        text = ". ".join(fact.rstrip(".") for fact in facts)
+        cells = zip(table[0][1:], row[1:], strict=True)
+        text = ". ".join(f"{head.capitalize()}: {cell.rstrip('.')}" for head, cell in cells if cell)
         lines += _wrapped(f"**{row[0]}.** {text}.", "- ")
     return lines
 
