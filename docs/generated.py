@@ -27,14 +27,14 @@ from towpath.worlds.semi_synthetic import SemiSyntheticWorld
 WIDTH = 116  # characters; some of them take two or three bytes, and pages stay within 120 either way
 _NOTE = "<!-- Written by docs/generated.py from the code. Do not edit: run `make reference`. -->"
 _SETTINGS_INTRO = """\
-These are the keys that `--set KEY=VALUE` takes on the command line and that `towpath.fit(..., KEY=VALUE)` takes in
-Python. The list is flat: a key belongs to the model, to the fit loop or to the method. An unknown key or a value out of
-range is an error.
+These are the keys that `--set KEY=VALUE` takes on the command line and that `towpath.fit(..., KEY=VALUE)`
+takes in Python. The list is flat: a key belongs to the model, to the fit loop or to the method. An unknown
+key or a value out of range is an error.
 
 Each line gives the key, its default, the values it may have, and what it does."""
 _COMMANDS_INTRO = """\
-Results go to standard output. Progress and notes go to standard error. The environment variable `TOWPATH_DATA` replaces
-`--data-dir`.
+Results go to standard output. Progress and notes go to standard error. The environment variable
+`TOWPATH_DATA` replaces `--data-dir`.
 
 | exit status | meaning |
 |---|---|
@@ -63,7 +63,11 @@ def settings_text() -> str:
     sections += [
         ("Simulation: latent world", worlds, LatentWorld),
         ("Simulation: semi-synthetic world", worlds, SemiSyntheticWorld),
-        ("Simulation: closed loop", "For `towpath simulate run`; see [simulation](simulation.md).", LoopSettings),
+        (
+            "Simulation: closed loop",
+            "For `towpath simulate run`; see [simulation](simulation.md).",
+            LoopSettings,
+        ),
     ]
     parts = ["# Settings", _NOTE, _SETTINGS_INTRO]
     for title, note, kind in sections:
@@ -83,13 +87,17 @@ def settings_list(kind: type[BaseModel]) -> str:
 
 def commands_text() -> str:
     """Every command with its arguments and options, in Markdown."""
-    commands = [_command(" ".join(path), command) for path, command in _commands(("towpath",), get_command(app))]
+    commands = [
+        _command(" ".join(path), command) for path, command in _commands(("towpath",), get_command(app))
+    ]
     return "\n\n".join(["# Command line", _NOTE, _COMMANDS_INTRO, *commands]) + "\n"
 
 
 def _note(name: str, kind: Any) -> str:  # a type of Scorer, or a Method
     """Where a model or method is explained, and which defaults of the fit loop it changes."""
-    changed: Mapping[str, Any] = getattr(kind, "suited_training" if isinstance(kind, type) else "training", {})
+    changed: Mapping[str, Any] = getattr(
+        kind, "suited_training" if isinstance(kind, type) else "training", {}
+    )
     defaults = ", ".join(f"`{key}={_shown(value)}`" for key, value in changed.items())
     differs = f"Changes these defaults of the fit loop: {defaults}." if defaults else ""
     return " ".join(filter(None, [_EXPLAINED.get(name, ""), differs]))

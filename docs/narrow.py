@@ -1,4 +1,4 @@
-"""Markdown pages brought to at most 116 columns: paragraphs wrapped, long commands continued, wide tables split.
+"""Markdown pages with at most 116 columns: paragraphs are wrapped, commands continued, wide tables split.
 
     python docs/narrow.py docs/results/*/results.md
 
@@ -97,9 +97,13 @@ def _narrow_table(table: Table) -> list[str]:
 
 def _drawn(table: Table) -> list[str]:
     """The lines of a table with its columns one under the other."""
-    widths = [max(len(row[column]) for row in table if row is not table[1]) for column in range(len(table[0]))]
+    widths = [
+        max(len(row[column]) for row in table if row is not table[1]) for column in range(len(table[0]))
+    ]
     right = [mark.endswith(":") for mark in table[1]]
-    rules = [("-" * (width + 1) + ":") if r else "-" * (width + 2) for width, r in zip(widths, right, strict=True)]
+    rules = [
+        ("-" * (width + 1) + ":") if r else "-" * (width + 2) for width, r in zip(widths, right, strict=True)
+    ]
     lines = []
     for row in (table[0], *table[2:]):
         cells = [cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)]
@@ -108,7 +112,7 @@ def _drawn(table: Table) -> list[str]:
 
 
 def _as_list(table: Table) -> list[str]:
-    """A row becomes an entry: its first cell in bold, then each other cell after the heading of its column."""
+    """A row becomes an entry: its first cell in bold, then the other cells, each after its heading."""
     lines: list[str] = []
     for row in table[2:]:
         cells = zip(table[0][1:], row[1:], strict=True)

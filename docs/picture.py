@@ -1,4 +1,4 @@
-"""The picture of the README, coverage.svg, computed and drawn: `python docs/picture.py` (about half a minute).
+"""The picture of the README, coverage.svg: `python docs/picture.py` (about half a minute).
 
 It is the demonstration's world of seed 0 with plain matrix factorisation. Left: which share of all pairs of a
 user and an item the log has shown, and which share of the model's own lists. Right: four rounds in which the
@@ -22,12 +22,17 @@ INK, ACCENT, QUIET = "#24292f", "#0b6b53", "#9a6700"  # readable on the white gr
 def draw(demo: Demonstration) -> str:
     """Both panels as SVG."""
     both = alt.hconcat(_coverage(demo), _promise(demo), spacing=50, padding=14, background="white")
-    styled = both.configure_view(stroke=None).configure_axis(labelColor=INK, titleColor=INK, gridColor="#e4e6e8")
+    styled = both.configure_view(stroke=None).configure_axis(
+        labelColor=INK, titleColor=INK, gridColor="#e4e6e8"
+    )
     return vl_convert.vegalite_to_svg(styled.to_json())
 
 
 def _coverage(demo: Demonstration) -> Any:  # altair has no types
-    shown = {"all user-item pairs": demo.world.shown_share(), "pairs in new top-10 lists": demo.trials[0].tried_share}
+    shown = {
+        "all user-item pairs": demo.world.shown_share(),
+        "pairs in new top-10 lists": demo.trials[0].tried_share,
+    }
     rows = [{"pairs": name, "share": share, "text": f"{share:.1%}"} for name, share in shown.items()]
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("pairs:N", title=None, sort=list(shown), axis=alt.Axis(labelLimit=200, labelFontSize=12))

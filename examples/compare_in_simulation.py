@@ -2,9 +2,9 @@
 
     python examples/compare_in_simulation.py
 
-The log of such a world comes from an earlier recommender. The offline metric (Hit@10 on held-out clicks) can be held
-against the truth (expected clicks on a list of ten). One small world proves nothing about the methods; the page
-docs/simulation.md says how to draw conclusions.
+The log of such a world comes from an earlier recommender. The script shows the offline metric (Hit@10 on
+held-out clicks) and the truth (expected clicks on a list of ten). One small world proves nothing about the
+methods; the page docs/simulation.md has more worlds.
 """
 
 import towpath

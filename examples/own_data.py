@@ -1,7 +1,7 @@
 """From your own event file to recommendations: read, clean, split, train, evaluate, recommend.
 
-    python examples/own_data.py                        writes a small event file first and uses that
-    python examples/own_data.py purchases.csv          needs columns for the user and the item, better also the time
+python examples/own_data.py                        writes a small event file first and uses that
+python examples/own_data.py purchases.csv          needs users and items, better also times
 """
 
 import csv

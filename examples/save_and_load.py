@@ -2,7 +2,8 @@
 
     python examples/save_and_load.py
 
-The saved folder holds safetensors, JSON and Parquet files. It loads without the training data and without pickle.
+The saved folder holds safetensors, JSON and Parquet files. It loads without the
+training data and without pickle.
 """
 
 from pathlib import Path

@@ -49,7 +49,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"
     (wheel,) = wheels.glob("towpath-*.whl")
-    subprocess.run([*pip, "--python", str(python), "install", *offline, str(wheel)], check=True, capture_output=True)
+    subprocess.run(
+        [*pip, "--python", str(python), "install", *offline, str(wheel)], check=True, capture_output=True
+    )
     # What the wheel depends on is borrowed from this environment, so that nothing is downloaded. Its own .pth
     # files, such as that of an editable install, are not followed from here.
     (site,) = (home / "lib").glob("python*/site-packages")
@@ -69,7 +71,9 @@ def test_version_and_datasets(installed: Installed) -> None:
 
 def test_a_model_is_trained_and_recommends(installed: Installed) -> None:
     events = [f"{user},{item},{item}" for user in range(20) for item in range(user % 5, user % 5 + 8)]
-    (installed.folder / "events.csv").write_text("user,item,time\n" + "\n".join(events) + "\n", encoding="utf-8")
+    (installed.folder / "events.csv").write_text(
+        "user,item,time\n" + "\n".join(events) + "\n", encoding="utf-8"
+    )
     installed.run("towpath", "fit", "events.csv", "--model", "ease", "--out", "run")
     answer = json.loads(installed.run("towpath", "recommend", "run", "--user", "3", "-k", "2", "--json"))
     assert len(answer["items"]) == 2

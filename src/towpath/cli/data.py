@@ -65,7 +65,7 @@ def _fact(value: object) -> object:
     return value
 
 
-data_app = typer.Typer(help="Named public sets, and what is in a file.")
+data_app = typer.Typer(help="Built-in datasets, and what is in a file.")
 data_app.command("list")(spread(list_sets))
 data_app.command("fetch")(spread(fetch))
 data_app.command("inspect")(spread(inspect))

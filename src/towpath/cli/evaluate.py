@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def evaluate(
     run: RunFolder,
     output: Output,
-    protocol: Annotated[str, typer.Option(help="full, sampled or paper: part of every number.")] = "full",
+    protocol: Annotated[str, typer.Option(help="The protocol: full, sampled or paper.")] = "full",
     on: Annotated[str, typer.Option(help="test or validation.")] = "test",
     k: HowMany = 10,
 ) -> None:

@@ -80,7 +80,7 @@ class Scorer(nn.Module, ABC):
     grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
     # Whether a model depends on the seed although it has no parameters to train: it draws at its start.
     needs_seed: ClassVar[bool] = False
-    # What `initialise` has to say about the data, a sentence each; shown to whoever asked for the fit.
+    # What `initialise` has to say about the data, a sentence each; shown to the user.
     remarks: tuple[str, ...] = ()
     # How many of a user's latest items `score` wants to see in the context.
     history_length: int = 0
@@ -119,9 +119,9 @@ class Scorer(nn.Module, ABC):
         return {}
 
     def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores (b, k), and what an L2 penalty charges for, one number, from one look-up.
+        """Scores (b, k), and the L2 penalty before its weight, one number, from one look-up.
 
-        The charge is the mean over the pairs of the squared length of the vectors that a pair uses; none
+        The penalty is the mean over the pairs of the squared length of the vectors that a pair uses; none
         unless a model has some.
         """
         scores = self.score(context, items)
