@@ -106,7 +106,7 @@ def without_events(split: Split, users: int, items: int) -> Split:
         (game(reco_positive=0.0, reco_negative=0.0), "Hardly any training pair is one"),
         (
             replace(FACTS, recommended=recommended(0.5)),
-            "50% of the places in its lists hold items with fewer than 5",
+            "50% of the slots in its lists hold items with fewer than 5",
         ),
         (
             replace(FACTS, evaluated=evaluated(-0.01, 0.03)),

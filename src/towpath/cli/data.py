@@ -1,4 +1,4 @@
-"""towpath data: named public sets, and what is in a file."""
+"""towpath data: built-in datasets, and what is in a file."""
 
 from dataclasses import asdict
 from pathlib import Path

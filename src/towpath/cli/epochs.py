@@ -33,8 +33,8 @@ _GAME = (
 )
 _MEANING = (
     "risk, w risk: loss before and after weighting; gap: distance of weighted and shown pairs; ess: "
-    "effective share of pairs; w on/off: mean weight of pairs that would be shown, and of the others; g/loss: spread "
-    "of the critic over that of the loss; hit, ndcg: validation"
+    "effective share of pairs; w on/off: mean weight of pairs that would be shown, and of the others; "
+    "g/loss: spread of the critic over that of the loss; hit, ndcg: validation"
 )
 
 

@@ -31,7 +31,7 @@ class Round:
     relevance: float  # Rel@K: true relevance summed over a list, the clicks to expect on it
     best: float  # Rel@K of the best list that could have been shown
     coverage: float  # share of the catalogue in anyone's list
-    popularity: float  # mean over all places of (clicks of the item in the first log / users)
+    popularity: float  # mean over all slots of (clicks of the item in the first log / users)
     concentration: float  # Gini of how often each item was shown
     promised_hit: float  # Hit@K on the hidden clicks of the arm's own log, before it was deployed
     true_hit: float  # Hit@K if the next click came by relevance alone, whatever the log had shown

@@ -16,9 +16,9 @@ def lists_section(found: Recommended) -> Section:
         "training and the validation part. What a user has already interacted with is left out."
     )
     known = (
-        f"Of the {run.places:,} places {found.known:.1%} hold an item that the user did take in the test "
+        f"Of the {run.places:,} slots {found.known:.1%} hold an item of the user in the test "
         f"part. The other {1 - found.known:.1%} pair a user and an item that the log has never seen "
-        "together: whether they are right only showing them can tell."
+        "together. Only showing them can tell whether they are right."
     )
     order = sorted(found.spreads, key=lambda who: who == LOG)  # the run first, the log last
     rows = {
@@ -27,28 +27,28 @@ def lists_section(found: Recommended) -> Section:
     }
     figure = draw_groups(
         rows,
-        f"% of places in lists ({LOG}: % of training events)",
-        "Who gets the places: items from the most popular to the least, as shares of the catalogue.",
+        f"% of slots in lists ({LOG}: % of training events)",
+        "How slots are spread: items from the most popular to the least, as shares of the catalogue.",
     )
     return Section("What it recommends", (what, known), (spread_table(found), shared_table(found)), (figure,))
 
 
 def spread_table(found: Recommended) -> Table:
-    """How places (of the log: training events) are spread over items."""
+    """How slots of lists (of the log: training events) are spread over items."""
     rows: list[tuple[Cell, ...]] = [
         (who, 100 * s.popularity, 100 * s.coverage, s.half, 100 * s.thin) for who, s in found.spreads.items()
     ]
     columns = (
-        "whose places",
+        "whose lists",
         "popularity in %",
         "items shown in %",
-        "items with half of the places",
+        "items with half of the slots",
         f"items under {THIN} events in %",
     )
     caption = (
         "Popularity: mean share of users who interacted in training with the item of a slot. Items "
-        "shown: share of the catalogue with at least one place. Last column: share of the places whose item "
-        f"has fewer than {THIN} training events. For {LOG} a place is a training event."
+        "shown: share of the catalogue with at least one slot. Last column: share of the slots whose item "
+        f"has fewer than {THIN} training events. For {LOG} a slot is a training event."
     )
     return Table(columns, tuple(rows), caption, decimals=1)
 

@@ -51,7 +51,7 @@ def _metrics_table(evaluated: EvaluatedRun, protocol: str) -> Table:
 
 
 def difference_table(evaluated: EvaluatedRun) -> Table:
-    """What the run differs by from each of the others, in points of a hundred."""
+    """What the run differs by from each of the others, in percentage points."""
     names = metric_names(evaluated)
     found = {(d.b, d.protocol, d.metric): d for d in evaluated.differences}
     rows: list[tuple[Cell, ...]] = [
@@ -59,8 +59,8 @@ def difference_table(evaluated: EvaluatedRun) -> Table:
         for who, protocol in dict.fromkeys((d.b, d.protocol) for d in evaluated.differences)
     ]
     caption = (
-        "Differences user by user, in points of a hundred, with 95 % bootstrap intervals over users. An "
-        "interval that holds zero means that chance may be all there is. Other seeds are not in it."
+        "Differences user by user, in percentage points, with 95 % bootstrap intervals over users. An "
+        "interval that includes zero means that the difference may be chance. Other seeds are not in it."
     )
     return Table(
         ("difference", *(f"{n}@{evaluated.k}" for n in names.values())), tuple(rows), caption, decimals=1

@@ -13,7 +13,7 @@ _FEW_EVENTS = 5  # training events of the median user
 _LOW_ESS = 0.1  # effective share of the pairs that w ranges over
 _LOW_WEIGHT = 0.2  # mean weight of what users took, where one is average
 _LOW_SHOWN = 0.001  # share of training pairs that f would show
-_MANY_THIN = 0.2  # share of the places in lists
+_MANY_THIN = 0.2  # share of the slots in lists
 
 
 def warnings_of(facts: RunFacts) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def _no_overlap(facts: RunFacts) -> Iterator[str]:
     thin = facts.recommended.spreads[THIS].thin if facts.recommended else 0
     if thin > _MANY_THIN:
         yield (
-            f"{thin:.0%} of the places in its lists hold items with fewer than {THIN} training events, of "
+            f"{thin:.0%} of the slots in its lists hold items with fewer than {THIN} training events, of "
             "which the log says next to nothing."
         )
 
