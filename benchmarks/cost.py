@@ -18,7 +18,7 @@ import torch
 from towpath.data.sources import read
 from towpath.data.split import Split, split_leave_last_two
 from towpath.methods.recipe import Recipe
-from towpath.methods.registry import RankingTask, method_named
+from towpath.methods.registry import TrainingTask, method_named
 from towpath.methods.run import fit
 from towpath.models.registry import build
 from towpath.models.scorer import sizes_of
@@ -54,7 +54,7 @@ def learner_of(recipe: Recipe, split: Split) -> Learner:
     resolved, rng = recipe.resolve(), Rng(recipe.seed)
     scorer = build(recipe.model, resolved.model.model_dump(), sizes_of(split.train))
     scorer.initialise(split.train, rng)
-    task = RankingTask(scorer, split.train, resolved.training, rng)
+    task = TrainingTask(scorer, split.train, resolved.training, rng)
     return method_named(recipe.method).learner(task, resolved.method)
 
 

@@ -20,9 +20,8 @@ from towpath.data.interactions import Interactions
 from towpath.data.split import Split
 from towpath.data.vocabulary import Vocabulary
 from towpath.evaluation.evaluate import evaluate
-from towpath.evaluation.ranking import rows_per_block, top_k
-from towpath.evaluation.scoring import inference_mode, score_catalogue
 from towpath.methods.recipe import Recipe
+from towpath.ranking.lists import top_k_lists
 from towpath.rng import Rng
 
 EPOCHS = 4
@@ -115,11 +114,7 @@ def ranking(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     seen = split.before_test.histories
 
     def recommend() -> None:
-        step = rows_per_block(split.train.n_items)
-        with inference_mode(scorer):
-            for start in range(0, split.train.n_users, step):
-                users = np.arange(start, min(start + step, split.train.n_users))
-                top_k(score_catalogue(scorer, users, seen), 10)
+        top_k_lists(scorer, np.arange(split.train.n_users), seen, 10)
 
     return {"evaluation": best(lambda: evaluate(scorer, split), 5), "recommend": best(recommend, 5)}
 

@@ -51,6 +51,12 @@ _EXPLAINED = {
         ("ipw", "doubly-robust", "expomf", "adversarial", "causal-embedding"),
         "Explained on the page [baselines](baselines.md).",
     ),
+    "bandit-ips": "Minimises the counterfactual risk of a softmax policy on a log with propensities.",
+    "bandit-snips": "The same as bandit-ips, with the self-normalised risk.",
+    "poem": "Counterfactual risk with a penalty on its spread.",
+    "norm-poem": "The same as poem, with the self-normalised risk.",
+    "bandit-dr": "A policy learned from a reward model and weighted residuals.",
+    "bandit-dm": "A policy learned from a reward model alone.",
 }
 
 

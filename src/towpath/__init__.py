@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
     from towpath.data.feature_kinds import FeatureFiles
+    from towpath.data.frames import DataFrame
     from towpath.data.interactions import Interactions
+    from towpath.data.meaning import Positive
     from towpath.data.sources import Reading
     from towpath.data.split import Part, Split
+    from towpath.diagnostics.diagnose import Diagnosis
     from towpath.evaluation.comparison import Comparison
     from towpath.evaluation.protocols import EvalProtocol
     from towpath.evaluation.result import Evaluation
@@ -33,9 +36,9 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Cleaning", "Columns", "Comparison", "Evaluation", "FeatureFiles", "Fit", "Interactions", "Reading",
-    "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "evaluate", "fit", "load", "read",
-    "save", "split", "tune",
+    "Cleaning", "Columns", "Comparison", "Diagnosis", "Evaluation", "FeatureFiles", "Fit", "Interactions",
+    "Positive", "Reading", "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "diagnose",
+    "evaluate", "fit", "load", "read", "save", "split", "tune",
 ]  # fmt: skip
 
 SplitStrategy = Literal["leave-last-two", "time", "random"]
@@ -46,10 +49,12 @@ _HOMES = {
     "Cleaning": "towpath.data.cleaning",
     "Columns": "towpath.data.columns",
     "Comparison": "towpath.evaluation.comparison",
+    "Diagnosis": "towpath.diagnostics.diagnose",
     "Evaluation": "towpath.evaluation.result",
     "FeatureFiles": "towpath.data.feature_kinds",
     "Fit": "towpath.training.fit",
     "Interactions": "towpath.data.interactions",
+    "Positive": "towpath.data.meaning",
     "Reading": "towpath.data.sources",
     "Recipe": "towpath.methods.recipe",
     "Recommender": "towpath.serving.recommender",
@@ -67,23 +72,31 @@ def __getattr__(name: str) -> Any:  # a class of one of the modules above, or th
 
 
 def read(
-    data: str | Path,
+    data: "str | Path | DataFrame",
     *,
     data_dir: str | Path | None = None,
     columns: "Columns | None" = None,
+    positive: "str | Positive | None" = None,
     cleaning: "Cleaning | None" = None,
     features: "FeatureFiles | None" = None,
 ) -> "Reading":
-    """The events of a built-in dataset, file, glob or folder, with what was guessed and dropped."""
+    """The events of a built-in dataset, file, glob, folder or data frame, with what was guessed and dropped.
+
+    `positive` says which rows are positives where no column of labels does: a rule on the value such as
+    ">=4", or `Positive(events=("cart", "purchase"))`. `.interactions` are the positives; where the log says
+    what else was shown, their `.impressions` hold all of it.
+    """
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
     from towpath.data.feature_kinds import FeatureFiles
+    from towpath.data.meaning import Positive
     from towpath.data.sources import read
 
     return read(
-        str(data),
+        data,
         data_dir=None if data_dir is None else Path(data_dir),
         columns=columns or Columns(),
+        positive=Positive(positive) if isinstance(positive, str) else positive or Positive(),
         cleaning=cleaning or Cleaning(),
         features=features or FeatureFiles(),
     )
@@ -99,11 +112,10 @@ def split(
 ) -> "Split":
     """Training, validation and test parts; shares and seed matter to the splits that use them."""
     from towpath.data import split as splits
-    from towpath.data.sources import Reading
     from towpath.errors import unknown_name
     from towpath.rng import Rng
 
-    rows = data.interactions if isinstance(data, Reading) else data
+    rows = _events_of(data)
     if how == "leave-last-two":
         return splits.split_leave_last_two(rows)
     shares = {"validation_share": validation_share, "test_share": test_share}
@@ -128,14 +140,33 @@ def evaluate(
     *,
     protocol: "EvalProtocol" = "full",
     on: "Part" = "test",
-    k: int = 10,
+    k: int | Sequence[int] = 10,
+    test: "Reading | Interactions | None" = None,
+    candidates: "Reading | Interactions | None" = None,
 ) -> "Evaluation":
-    """Per-user values of every metric under a named protocol; `.metrics()` takes the means."""
-    from towpath.evaluation.evaluate import evaluate
+    """Per-user values of every metric under a named protocol; `.metrics()` takes the means.
+
+    `test` are events from outside to evaluate on instead of the split's own part; rows of users and items
+    that do not occur in training are left out. With `candidates`, each user's targets are ranked among the
+    items that it has for the user, whatever the protocol.
+    """
+    from towpath.data.outside import align, with_test
+    from towpath.evaluation.evaluate import evaluate, evaluate_candidates
     from towpath.training.fit import Fit
 
     scorer = model.scorer if isinstance(model, Fit) else model
+    if test is not None:
+        split = with_test(split, align(_events_of(test), split.train)[0])
+    if candidates is not None:
+        listed = align(_events_of(candidates), split.train)[0]
+        return evaluate_candidates(scorer, split, listed, on=on, k=k)
     return evaluate(scorer, split, protocol=protocol, on=on, k=k)
+
+
+def _events_of(data: "Reading | Interactions") -> "Interactions":
+    from towpath.data.sources import Reading
+
+    return data.interactions if isinstance(data, Reading) else data
 
 
 def compare(
@@ -171,6 +202,14 @@ def tune(
 
     kept = None if folder is None else Path(folder)
     return tune(split, Tuning(recipe, grid or {}, seeds), work=Work(folder=kept))
+
+
+def diagnose(model: "Fit | Scorer", split: "Split", *, k: int = 10) -> "Diagnosis":
+    """How much of what the model would show the held-out part of the log has seen, and what follows."""
+    from towpath.diagnostics.diagnose import diagnose
+    from towpath.training.fit import Fit
+
+    return diagnose(model.scorer if isinstance(model, Fit) else model, split, k=k)
 
 
 def save(model: "Fit", split: "Split", folder: str | Path) -> None:

@@ -31,7 +31,7 @@ def test_warnings_say_what_may_go_wrong(tmp_path: Path) -> None:
     assert "50% of users tie" in allowed
     assert "Repeated pairs are allowed" in allowed
     assert "1 events have a time before 1970" in allowed
-    assert "1 users have fewer than three events" in allowed
+    assert "1 users have fewer than three positives" in allowed
     assert "1 events repeated a pair" in " ".join(inspect(read(write(tmp_path))).warnings)
 
 

@@ -21,7 +21,7 @@ STATEMENTS = [
     sql.parts_by_threshold("draw", 0.8, 0.9),
 ]
 # Functions and clauses that the standard and Spark both have.
-STANDARD_FUNCTIONS = {"CAST", "COUNT", "MIN", "MAX", "SUM", "ROW_NUMBER", "COALESCE"}
+STANDARD_FUNCTIONS = {"CAST", "COUNT", "MIN", "MAX", "SUM", "DENSE_RANK", "ROW_NUMBER", "COALESCE"}
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)

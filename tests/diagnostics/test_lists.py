@@ -4,12 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from small import small_split
-from towpath.diagnostics.lists import BANDS, lists_of, shared, spread_of
+from towpath.diagnostics.lists import BANDS, shared, spread_of
 from towpath.evaluation.evaluate import evaluate
-from towpath.evaluation.protocols import NOTHING
 from towpath.evaluation.task import task_of
 from towpath.models.registry import build
 from towpath.models.scorer import sizes_of
+from towpath.ranking.blocks import NOTHING
+from towpath.ranking.lists import top_k_lists
 from towpath.rng import Rng
 
 SPLIT = small_split()
@@ -23,7 +24,7 @@ def popularity():
 
 def test_lists_leave_out_what_was_seen_and_are_in_order_of_the_score():
     task = task_of(SPLIT, "test")
-    lists = lists_of(popularity(), task.users, task.seen, 10)
+    lists = top_k_lists(popularity(), task.users, task.seen, 10).items
     counts = SPLIT.train.item_counts
     for row, user in enumerate(task.users):
         seen = set(task.seen.items[task.seen.starts[user] : task.seen.starts[user + 1]].tolist())
@@ -35,14 +36,14 @@ def test_a_user_who_has_seen_nearly_everything_gets_a_shorter_list():
     few = small_split(items=14)
     scorer = build("popularity", {}, sizes_of(few.train))
     scorer.initialise(few.train, Rng(0))
-    lists = lists_of(scorer, np.arange(3), task_of(few, "test").seen, 20)
+    lists = top_k_lists(scorer, np.arange(3), task_of(few, "test").seen, 20).items
     assert lists.shape == (3, 20)
     assert (np.count_nonzero(lists != NOTHING, axis=1) == 14 - 11).all()
 
 
 def test_spread_agrees_with_what_an_evaluation_says_of_the_lists():
     task = task_of(SPLIT, "test")
-    spread = spread_of(lists_of(popularity(), task.users, task.seen, 10), SPLIT.train)
+    spread = spread_of(top_k_lists(popularity(), task.users, task.seen, 10).items, SPLIT.train)
     evaluated = evaluate(popularity(), SPLIT).overall
     assert spread.coverage == pytest.approx(evaluated["coverage"])
     assert spread.popularity == pytest.approx(evaluated["popularity"])

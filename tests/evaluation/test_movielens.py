@@ -11,9 +11,10 @@ import pytest
 from towpath.data.sources import read
 from towpath.data.split import Split, split_leave_last_two
 from towpath.evaluation.evaluate import Validator, evaluate
-from towpath.evaluation.protocols import NOTHING, raw_items
+from towpath.evaluation.protocols import raw_items
 from towpath.models.popularity import Popularity, PopularitySettings
 from towpath.models.scorer import sizes_of
+from towpath.ranking.blocks import NOTHING
 from towpath.rng import Rng
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -7,8 +7,9 @@ from small import small_split
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ConfigError
 from towpath.evaluation import protocols
-from towpath.evaluation.protocols import NEGATIVES, NOTHING, raw_items, sample_negatives
+from towpath.evaluation.protocols import NEGATIVES, raw_items, sample_negatives
 from towpath.evaluation.task import RankingTask, task_of
+from towpath.ranking.blocks import NOTHING
 
 
 def sampled(task: RankingTask, protocol: protocols.EvalProtocol = "sampled", seed: int = 0) -> np.ndarray:

@@ -4,9 +4,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from towpath.evaluation.ranking import top_k_in_torch
 from towpath.kernels import ordering, threads
 from towpath.kernels.ordering import best_of_rows, line_potential, usable
+from towpath.ranking.top_k import top_k_in_torch
 from towpath.transport.line import potential_in_torch
 
 pytest.importorskip("numba", reason="the compiled kernels need the extra `fast`")

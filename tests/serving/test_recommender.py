@@ -67,7 +67,7 @@ def test_many_at_once_are_the_same_as_one_by_one(model: str) -> None:
 def test_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     served, users = recommender("ease"), [f"u{n}" for n in range(60)]
     whole = served.recommend_many(users, k=5)
-    monkeypatch.setattr("towpath.serving.recommender.rows_per_block", lambda items: 7)
+    monkeypatch.setattr("towpath.ranking.blocks.rows_per_block", lambda items: 7)
     assert [a.items for a in served.recommend_many(users, k=5)] == [a.items for a in whole]
 
 

@@ -11,10 +11,10 @@ from contracts import SCORERS
 from feature_tables import with_features
 from small import small_split
 from towpath.errors import ConfigError, DataError
-from towpath.evaluation.scoring import inference_mode
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.scorer import Scorer, context_of
+from towpath.ranking.scoring import inference_mode
 from towpath.serving.artifact import Artifact, artifact_of, load_artifact, save_artifact
 from towpath.serving.recommender import Recommender
 

@@ -5,9 +5,9 @@ import torch
 from small import small_split
 from towpath.models.registry import build
 from towpath.models.scorer import Scorer, Sizes
+from towpath.ranking.snapshot import take_snapshot
 from towpath.rng import Rng
 from towpath.training.batches import SampledBatches
-from towpath.training.ranking import take_snapshot
 from towpath.training.settings import TrainingSettings
 from towpath.transport.domain import Deployment
 from towpath.transport.game_batch import GameBatch

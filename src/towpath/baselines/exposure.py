@@ -12,11 +12,11 @@ from torch.nn import functional
 
 from towpath.data.interactions import Interactions
 from towpath.errors import ConfigError
-from towpath.evaluation.ranking import rows_per_block
 from towpath.kernels.ridge import gram_matrices, ridge_solve, rows_for
 from towpath.models.ease import interaction_matrix
 from towpath.models.factorization import Factorization
 from towpath.models.scorer import Scorer, Settings
+from towpath.ranking.blocks import rows_per_block
 from towpath.training.checkpoint import add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
 from towpath.training.settings import TrainingSettings

@@ -61,7 +61,10 @@ def inspect(data: Data, options: DataOptions, output: Output) -> None:
 def _fact(value: object) -> object:
     """A value for one cell of a table: quantiles and shares side by side."""
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {number:.4g}" for name, number in value.items())
+        return ", ".join(
+            f"{name}: {part if isinstance(part, str) else format(part, '.4g')}"
+            for name, part in value.items()
+        )
     return value
 
 

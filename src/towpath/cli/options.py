@@ -23,7 +23,7 @@ Jobs = Annotated[int, typer.Option(min=1, help="Fits at the same time, each on o
 HowMany = Annotated[int, typer.Option("--k", "-k", help="Length of the lists.")]
 
 _COLUMNS, _CLEANING, _SPLIT = "Columns of your own files", "Cleaning", "Split"
-_FEATURES = "Side features"
+_FEATURES, _POSITIVES = "Side features", "What counts as a positive"
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,49 @@ class DataOptions:
     value_col: Annotated[
         str | None, typer.Option(help="Column of ratings, counts …", rich_help_panel=_COLUMNS)
     ] = None
+    label_col: Annotated[
+        str | None,
+        typer.Option(help="Column of labels: 1 clicked, 0 shown but not clicked.", rich_help_panel=_COLUMNS),
+    ] = None
+    exposure_col: Annotated[
+        str | None, typer.Option(help="Column that says whether it was shown.", rich_help_panel=_COLUMNS)
+    ] = None
+    position_col: Annotated[
+        str | None, typer.Option(help="Column of slots of the slate, from 1.", rich_help_panel=_COLUMNS)
+    ] = None
     propensity_col: Annotated[
         str | None,
         typer.Option(help="Column of the chances of having been shown.", rich_help_panel=_COLUMNS),
+    ] = None
+    request_col: Annotated[
+        str | None, typer.Option(help="Column of requests (slates).", rich_help_panel=_COLUMNS)
+    ] = None
+    event_col: Annotated[
+        str | None, typer.Option(help="Column of kinds of events.", rich_help_panel=_COLUMNS)
+    ] = None
+    policy_col: Annotated[
+        str | None,
+        typer.Option(help="Column of the recommender that showed it.", rich_help_panel=_COLUMNS),
+    ] = None
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE", help="Which values are positives, such as '>=4'.", rich_help_panel=_POSITIVES
+        ),
+    ] = None
+    positive_events: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME", help="Which kinds of events are positives.", rich_help_panel=_POSITIVES
+        ),
+    ] = None
+    event_weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=WEIGHT",
+            help="The value of a kind of event, 1 unless given; repeat for more.",
+            rich_help_panel=_POSITIVES,
+        ),
     ] = None
     user_features: Annotated[
         str | None, typer.Option(metavar="FILE", help="What is known of users.", rich_help_panel=_FEATURES)
@@ -58,12 +98,18 @@ class DataOptions:
             rich_help_panel=_FEATURES,
         ),
     ] = None
+    missing: Annotated[
+        str, typer.Option(help="Rows without a user or an item: refuse or drop.", rich_help_panel=_CLEANING)
+    ] = "refuse"
     min_rating: Annotated[
         float | None, typer.Option(help="Drop rows with a lower value.", rich_help_panel=_CLEANING)
     ] = None
     repeats: Annotated[
         str,
-        typer.Option(help="Repeated pairs: keep the first or the last, or allow.", rich_help_panel=_CLEANING),
+        typer.Option(
+            help="Repeated pairs: keep the first or the last, a click if there is one; or allow.",
+            rich_help_panel=_CLEANING,
+        ),
     ] = "first"
     min_per_item: Annotated[
         int, typer.Option(help="Drop items with fewer interactions.", rich_help_panel=_CLEANING)
@@ -182,6 +228,21 @@ def names_in(text: str, option: str) -> list[str]:
     if not all(names) or len(set(names)) != len(names):
         raise ConfigError(f"{option} takes different names with commas between them, and {text!r} was given.")
     return names
+
+
+def lengths_in(text: str) -> list[int]:
+    """The lengths of lists meant by "10" or by "5,10".
+
+    >>> lengths_in("5,10")
+    [5, 10]
+    """
+    try:
+        lengths = [int(part) for part in text.split(",")]
+    except ValueError:
+        lengths = []
+    if not lengths or len(set(lengths)) != len(lengths):
+        raise ConfigError(f"-k takes a whole number, or several such as 5,10, and {text!r} was given.")
+    return lengths
 
 
 def seeds_in(text: str) -> list[int]:

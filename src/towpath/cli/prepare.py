@@ -4,7 +4,7 @@ import os
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, cast
 
-from towpath.cli.options import DataOptions, Preparation
+from towpath.cli.options import DataOptions, Preparation, names_in
 from towpath.cli.output import Output
 from towpath.errors import ConfigError
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from towpath import SplitStrategy
     from towpath.data.cleaning import Step
     from towpath.data.interactions import Interactions
+    from towpath.data.meaning import Positive
     from towpath.data.sources import Reading
     from towpath.data.split import Split
 
@@ -23,17 +24,18 @@ def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
     from towpath.data.feature_kinds import FeatureFiles
     from towpath.data.sources import read
 
-    columns = Columns(
-        user=options.user_col,
-        item=options.item_col,
-        time=options.time_col,
-        value=options.value_col,
-        propensity=options.propensity_col,
-    )
+    columns = Columns(**{role: getattr(options, f"{role}_col") for role in _names_of(Columns)})
     cleaning = Cleaning(**{name: getattr(options, name) for name in _names_of(Cleaning)})
     features = FeatureFiles(options.user_features, options.item_features, _kinds_in(options.feature))
     with output.working(f"Reading {data}"):
-        reading = read(data, data_dir=options.data_dir, columns=columns, cleaning=cleaning, features=features)
+        reading = read(
+            data,
+            data_dir=options.data_dir,
+            columns=columns,
+            positive=positive_of(options),
+            cleaning=cleaning,
+            features=features,
+        )
     for note in reading.notes:
         output.say(note)
     for step in reading.steps:
@@ -42,6 +44,30 @@ def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
         for sentence in report.sentences():
             output.say(sentence)
     return reading
+
+
+def positive_of(options: DataOptions) -> "Positive":
+    """What the options say about positives."""
+    from towpath.data.meaning import Positive
+
+    events = names_in(options.positive_events, "--positive-events") if options.positive_events else ()
+    return Positive(options.positive, tuple(events), _weights_in(options.event_weight))
+
+
+def _weights_in(pairs: list[str] | None) -> dict[str, float]:
+    """{"purchase": 3.0} of ["purchase=3"]."""
+    weights = {}
+    for pair in pairs or ():
+        name, equals, weight = pair.rpartition("=")
+        try:
+            weights[name.strip()] = float(weight)
+        except ValueError:
+            equals = ""
+        if not (name and equals):
+            raise ConfigError(
+                f"--event-weight takes NAME=WEIGHT, such as purchase=3, and {pair!r} was given."
+            )
+    return weights
 
 
 def _kinds_in(pairs: list[str] | None) -> dict[str, str]:
@@ -83,7 +109,7 @@ def record_of(reading: "Reading", options: Preparation) -> dict[str, Any]:
     asked = {name: value for name, value in asdict(options).items() if name != "data_dir"}
     said = [*reading.notes, *(sentence for report in reading.features for sentence in report.sentences())]
     steps = [asdict(step) for step in reading.steps]
-    return {"source": reading.source, **asked, "notes": said, "steps": steps}
+    return {"source": reading.source, **asked, "roles": dict(reading.roles), "notes": said, "steps": steps}
 
 
 def use_threads(count: int) -> None:

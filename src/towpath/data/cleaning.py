@@ -10,14 +10,18 @@ from towpath.errors import ConfigError, DataError, unknown_name
 
 Repeats = Literal["first", "last", "allow"]
 Filter = Literal["one-pass", "k-core"]
+Missing = Literal["refuse", "drop"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cleaning:
-    """What to keep. Steps run in the order of the fields."""
+    """What to keep. Steps run in the order of the fields. Where there are labels, positives are counted."""
 
+    missing: Missing = "refuse"  # rows without a user or an item
     min_rating: float | None = None  # drop events with a lower value, or with none
-    repeats: Repeats = "first"  # of events with the same user and item keep the first, the last, or all
+    # Of events with the same user and item keep the first, the last, or all; of impressions the first or last
+    # that was clicked, if any was.
+    repeats: Repeats = "first"
     min_per_item: int = 1  # drop items with fewer events
     min_per_user: int = 1  # drop users with fewer events
     max_per_user: int | None = None  # drop users with more events (often robots)
@@ -26,7 +30,11 @@ class Cleaning:
     filter: Filter = "one-pass"
 
     def __post_init__(self) -> None:
-        for kind, value, known in (("repeats", self.repeats, Repeats), ("filter", self.filter, Filter)):
+        for kind, value, known in (
+            ("missing", self.missing, Missing),
+            ("repeats", self.repeats, Repeats),
+            ("filter", self.filter, Filter),
+        ):
             if value not in get_args(known):
                 raise unknown_name(f"way of {kind}", value, get_args(known))
         if min(self.min_per_item, self.min_per_user) < 1:
@@ -62,6 +70,8 @@ class Cleaner:
 
     def clean(self, cleaning: Cleaning) -> tuple[Step, ...]:
         """The report, one step for each that was asked for, after the events have been cleaned."""
+        if {"label", "exposure"} <= set(self.statements.extras):
+            self._keep("not shown", self.statements.keep_shown())
         if cleaning.min_rating is not None:
             self._min_rating(cleaning.min_rating)
         if cleaning.repeats != "allow":
@@ -71,6 +81,11 @@ class Cleaner:
         else:
             self._filter_once(cleaning)
         return tuple(self.steps)
+
+    def drop_missing(self, rows: int) -> None:
+        """Report rows without a user or an item, which are not among the events."""
+        read = self.steps[0]
+        self.steps.append(Step("missing ids", rows, read.rows, read.users, read.items))
 
     def _min_rating(self, least: float) -> None:
         if "value" not in self.statements.extras:

@@ -24,6 +24,10 @@ FIELDS: dict[str, tuple[str, type[np.generic]]] = {
     "value": ("values", np.float32),
     "propensity": ("propensities", np.float32),
     "exposure": ("exposures", np.bool_),
+    "label": ("labels", np.bool_),
+    "position": ("positions", np.int32),
+    "request": ("requests", np.int64),
+    "policy": ("policies", np.int32),
 }
 
 
@@ -37,25 +41,28 @@ def encode(
         connection.execute(distinct_ids("item", raw.item_id))
         connection.execute(statements.encode())
         cleaner = Cleaner(connection, statements)
-        _refuse_lost_rows(connection, raw, cleaner.steps[0].rows)
-    connection.execute("DROP VIEW raw; DROP VIEW source; DROP TABLE IF EXISTS parsed")
+        _account_for_lost_rows(connection, raw, cleaner, cleaning)
+    connection.execute("DROP VIEW raw; DROP VIEW IF EXISTS source; DROP TABLE IF EXISTS parsed")
     steps = cleaner.clean(cleaning)
     refuse_one_sided(steps)
     for side in ("user", "item"):
         connection.execute(kept_codes(side))
     columns = _fill(connection, statements, steps[-1].rows)
     users, items = _vocabulary(connection, "user"), _vocabulary(connection, "item")
-    return Interactions(user_ids=users, item_ids=items, **columns), steps
+    return Interactions(user_ids=users, item_ids=items, **columns).positives, steps
 
 
-def _refuse_lost_rows(connection: duckdb.DuckDBPyConnection, raw: Raw, encoded: int) -> None:
-    """Raise when the file has no rows, or rows without ids, which the joins have left out."""
-    counted = connection.execute("SELECT COUNT(*) FROM raw").fetchone()
-    total = counted[0] if counted else 0
+def _account_for_lost_rows(
+    connection: duckdb.DuckDBPyConnection, raw: Raw, cleaner: Cleaner, cleaning: Cleaning
+) -> None:
+    """Raise when the file has no rows; refuse or report rows without ids, which the joins have left out."""
+    total, encoded = raw.counts.rows, cleaner.steps[0].rows
     if total == 0:
         raise DataError(f"{raw.source.label} should hold events but has no rows.")
-    if encoded < total:
+    if encoded < total and cleaning.missing == "refuse":
         refuse_missing_ids(connection, raw.source)
+    if encoded < total:
+        cleaner.drop_missing(total - encoded)
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, statements: Statements, rows: int) -> dict[str, Any]:

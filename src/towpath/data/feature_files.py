@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from towpath.data.columns import usual_places
+from towpath.data.columns import usual_indices
 from towpath.data.engine import engine, quote_identifier, quote_literal
 from towpath.data.feature_kinds import (
     LISTED,
@@ -21,7 +21,7 @@ from towpath.data.feature_kinds import (
     infer,
 )
 from towpath.data.features import MISSING, Feature, FeatureTable, Labels, pack
-from towpath.data.scan import Source, file_errors, open_table, place_of
+from towpath.data.scan import Source, file_errors, location_of, open_table
 from towpath.data.sql import Side
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import DataError
@@ -109,7 +109,7 @@ class _Reading:
         if of_events in names:
             return of_events
         called_id = [place for place, column in enumerate(names) if column.lower() == "id"]
-        places = sorted([*usual_places(self._side, names), *called_id])
+        places = sorted([*usual_indices(self._side, names), *called_id])
         if not places:
             raise DataError(
                 f"Features need a column of {self._side} ids, but the columns of {self._source.label} are "
@@ -243,7 +243,7 @@ class _Reading:
         return self._connection.execute(statement).fetchall()[0]
 
     def _place(self, file_row: int) -> str:
-        return place_of(self._connection, self._source, file_row)
+        return location_of(self._connection, self._source, file_row)
 
 
 # Names that no column of a file has.

@@ -10,6 +10,8 @@ from towpath.data.feature_files import FeatureReport
 from towpath.data.interactions import MISSING_TIME, Interactions
 from towpath.data.sources import Reading
 
+# Users who have interacted with more than this share of the catalogue are reported: often robots.
+LARGE_SHARE = 0.5
 QUANTILES = {"least": 0.0, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "most": 1.0}
 # Times up to here are seconds since 1970, then milliseconds, microseconds, nanoseconds (until the year 5138).
 UNITS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (np.inf, 1e9))
@@ -21,7 +23,11 @@ class Inspection:
     """Counts and shares after cleaning; warnings are sentences."""
 
     source: str
-    rows: int
+    rows: int  # of the file, like the next two
+    positives: int
+    shown_not_clicked: int  # rows that are no positives
+    roles: dict[str, str]  # role -> the file's own name of its column
+    events: int  # positives after cleaning, which everything below is about
     users: int
     items: int
     density: float  # share of all pairs of user and item that occur
@@ -49,7 +55,11 @@ def inspect(reading: Reading) -> Inspection:
     given = data.values[~np.isnan(data.values)] if data.values is not None else None
     return Inspection(
         source=reading.source,
-        rows=len(data),
+        rows=reading.counts.rows,
+        positives=reading.counts.positives,
+        shown_not_clicked=reading.counts.others,
+        roles=dict(reading.roles),
+        events=len(data),
         users=data.n_users,
         items=data.n_items,
         density=pairs / (data.n_users * data.n_items),
@@ -86,9 +96,14 @@ def _warnings(reading: Reading) -> list[str]:
         warnings.append(f"{repeats:,} events repeated a pair of user and item and were dropped.")
     elif repeats is None:
         warnings.append("Repeated pairs are allowed, so a test item may be one seen in training.")
+    if greedy := int((data.histories.lengths > LARGE_SHARE * data.n_items).sum()):
+        warnings.append(
+            f"{greedy:,} users have interacted with more than {LARGE_SHARE:.0%} of the catalogue; "
+            "--max-per-user drops them."
+        )
     short = int((data.histories.lengths < 3).sum())
     if short:
-        warnings.append(f"{short:,} users have fewer than three events and stay in training.")
+        warnings.append(f"{short:,} users have fewer than three positives and stay in training.")
     return warnings
 
 

@@ -1,15 +1,18 @@
 """Event files to one relation `raw`: user_id, item_id, the extras that are there, and the row of the file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 from towpath.data.columns import Columns
-from towpath.data.scan import Source, open_source, place_of
+from towpath.data.engine import quote_literal
+from towpath.data.meaning import SHOWN_EVENTS, Positive, RowCounts, rule_sql
+from towpath.data.scan import Source, location_of, open_frame, open_source
 from towpath.data.times import INTEGERS, UnlikeTimesError, time_expression
-from towpath.errors import DataError
+from towpath.errors import ConfigError, DataError
 
 # Longer digits do not fit 64 bits; leading zeros, a plus or blanks would not come back from a number.
 CANONICAL_INTEGER = "0|-?[1-9][0-9]{0,17}"
@@ -27,6 +30,8 @@ ID_KINDS = (
     "TIME",
 )
 NUMBERS = (*INTEGERS, "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
+# Kinds of events that are named in a sentence.
+_FEW_EVENTS = 6
 
 
 @dataclass(frozen=True)
@@ -37,36 +42,228 @@ class Raw:
     extras: tuple[str, ...]
     user_id: str
     item_id: str
+    counts: RowCounts
+    notes: tuple[str, ...]
 
 
-def read_raw(
-    connection: duckdb.DuckDBPyConnection,
-    files: Sequence[Path],
-    columns: Columns,
-    missing_value: float | None = None,
-) -> Raw:
-    """The relation `raw` over the files; a value equal to `missing_value` counts as not given."""
-    source = open_source(connection, files, columns)
-    kinds = {row[0]: row[1] for row in connection.execute("DESCRIBE source").fetchall()}
-    sides = {side: _id(connection, source, side, kinds[side]) for side in ("user", "item")}
-    extras = {}
-    if "time" in source.places:
-        extras["event_time"] = _time(connection, source, kinds["time"])
-    if "value" in source.places:
-        value = _number(connection, source, "value", kinds["value"])
-        extras["value"] = value if missing_value is None else f"NULLIF({value}, {missing_value!r})"
-    if "propensity" in source.places:
-        extras["propensity"] = _propensity(connection, source, kinds["propensity"])
-    if "exposure" in source.places:
-        extras["exposure"] = _exposure(connection, source, kinds["exposure"])
-    rows = connection.execute("SELECT COUNT(*) FROM source").fetchall()[0][0]
-    row = "INTEGER" if rows < 2**31 else "BIGINT"  # four bytes less for each row that is sorted
-    chosen = "".join(f", {sql} AS {extra}" for extra, sql in extras.items())
-    connection.execute(
-        f"CREATE VIEW raw AS SELECT {sides['user'][0]} AS user_id, {sides['item'][0]} AS item_id{chosen}, "
-        f"CAST(file_row AS {row}) AS file_row FROM source"
-    )
-    return Raw(source, tuple(extras), sides["user"][1], sides["item"][1])
+@dataclass(frozen=True)
+class Asked:
+    """How the rows are to be read: which columns, which rows are positives, which value means none."""
+
+    columns: Columns
+    positive: Positive
+    missing_value: float | None = None
+
+
+def read_raw(connection: duckdb.DuckDBPyConnection, data: Sequence[Path] | pa.Table, asked: Asked) -> Raw:
+    """The relation `raw` over the files or the data frame."""
+    if isinstance(data, pa.Table):
+        source = open_frame(connection, data, asked.columns)
+    else:
+        source = open_source(connection, data, asked.columns)
+    return _Reader(connection, source, asked).read()
+
+
+class _Reader:
+    """Turns the columns of `source` into those of `raw`, and notes what it guessed."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, source: Source, asked: Asked) -> None:
+        self._connection, self._source, self._asked = connection, source, asked
+        described = connection.execute("DESCRIBE source").fetchall()
+        self._kinds: Mapping[str, str] = {row[0]: row[1] for row in described}
+        self._notes: list[str] = []
+
+    def read(self) -> Raw:
+        """The relation and what is known of it."""
+        connection, source = self._connection, self._source
+        sides = {side: _id(connection, source, side, self._kinds[side]) for side in ("user", "item")}
+        extras = self._extras()
+        rows = _count(connection, "source")
+        row = "INTEGER" if rows < 2**31 else "BIGINT"  # four bytes less for each row that is sorted
+        chosen = "".join(f", {sql} AS {extra}" for extra, sql in extras.items())
+        connection.execute(
+            f"CREATE VIEW raw AS SELECT {sides['user'][0]} AS user_id, {sides['item'][0]} AS item_id"
+            f"{chosen}, CAST(file_row AS {row}) AS file_row FROM source"
+        )
+        positives = _count(connection, "raw WHERE label") if "label" in extras else rows
+        counts = RowCounts(rows, positives, rated=self._asked.positive.rule is not None)
+        self._refuse_unclear_labels(counts, "label" in extras)
+        notes = (*source.notes, *self._notes, *([counts.sentence()] if rows else []))
+        if "label" in extras and positives == rows:
+            extras.pop("label")  # every row is a positive: nothing was logged that was only shown
+        return Raw(source, tuple(extras), sides["user"][1], sides["item"][1], counts, notes)
+
+    def _extras(self) -> dict[str, str]:
+        """The SQL of each further column of `raw`."""
+        connection, source, kinds = self._connection, self._source, self._kinds
+        extras = {}
+        if "time" in source.indices:
+            extras["event_time"] = _time(connection, source, kinds["time"])
+        value = self._value()
+        if value is not None:
+            extras["value"] = value
+        if "propensity" in source.indices:
+            extras["propensity"] = _propensity(connection, source, kinds["propensity"])
+        if "exposure" in source.indices:
+            extras["exposure"] = _exposure(connection, source, kinds["exposure"])
+        label = self._label(value)
+        if label is not None:
+            extras["label"] = label
+            self._refuse_unseen_clicks(label)
+        if "position" in source.indices:
+            number = _number(connection, source, "position", kinds["position"])
+            extras["position"] = f"CAST({number} AS INTEGER)"
+        for role in ("request", "policy"):
+            if role in source.indices:
+                extras[role] = f'CAST("{role}" AS VARCHAR)'
+        return extras
+
+    def _value(self) -> str | None:
+        """The SQL of the value: its column, or the weight of the kind of event."""
+        weights = self._asked.positive.event_weights
+        if weights:
+            self._refuse_no_events("--event-weight")
+            cases = " ".join(f"WHEN {quote_literal(event)} THEN {w!r}" for event, w in weights.items())
+            return f"CAST(CASE {_EVENT} {cases} ELSE 1.0 END AS FLOAT)"
+        if "value" not in self._source.indices:
+            return None
+        value = _number(self._connection, self._source, "value", self._kinds["value"])
+        missing = self._asked.missing_value
+        return value if missing is None else f"NULLIF({value}, {missing!r})"
+
+    def _label(self, value: str | None) -> str | None:
+        """The SQL of being a positive; None where every row is one."""
+        positive = self._asked.positive
+        has_label = "label" in self._source.indices
+        given = [
+            name
+            for name, there in (
+                ("--label-col", bool(self._asked.columns.label)),
+                ("--positive", positive.rule is not None),
+                ("--positive-events", bool(positive.events)),
+            )
+            if there
+        ]
+        if len(given) > 1:
+            raise ConfigError(f"Only one of {' and '.join(given)} can say what a positive is; leave one out.")
+        if positive.rule is not None:
+            return self._by_rule(positive.rule, value)
+        if positive.events:
+            return self._by_events(positive.events)
+        if has_label:
+            return self._by_column()
+        return self._by_guess(value)
+
+    def _by_rule(self, rule: str, value: str | None) -> str:
+        if value is None:
+            raise DataError(
+                f"--positive {rule} needs a column of ratings or counts, but the data have none; name it "
+                "with --value-col."
+            )
+        return rule_sql(rule, value)
+
+    def _by_events(self, events: Sequence[str]) -> str:
+        self._refuse_no_events("--positive-events")
+        there = self._events()
+        for event in events:
+            if event not in there:
+                raise DataError(
+                    f"There is no event {event!r} in column {self._source.column('event')!r}; events there: "
+                    f"{_listed(there)}."
+                )
+        return f"COALESCE({_EVENT} IN ({', '.join(map(quote_literal, events))}), FALSE)"
+
+    def _by_column(self) -> str | None:
+        """The label column, if it is one; a guess that holds something else is dropped with a note."""
+        try:
+            return _label(self._connection, self._source, self._kinds["label"])
+        except DataError:
+            if self._asked.columns.label:
+                raise
+            self._notes.append(f"column {self._source.column('label')!r} is no label: it is not 0 or 1")
+            return self._by_guess(None)
+
+    def _by_guess(self, value: str | None) -> str | None:
+        """What follows from the kinds of events, if they say that something was only shown."""
+        if "event" in self._source.indices:
+            there = self._events()
+            shown = [event for event in there if event.lower() in SHOWN_EVENTS]
+            if shown and len(shown) < len(there):
+                self._notes.append(
+                    f"events {_listed(shown)} count as shown, the others as positives (guessed)"
+                )
+                return f"COALESCE({_EVENT} NOT IN ({', '.join(map(quote_literal, shown))}), FALSE)"
+            self._notes.append(
+                f"all events count as positives ({_listed(there)}); --positive-events chooses some of them"
+            )
+        elif value is not None:
+            self._notes.append("all rated rows count as positives; a rule such as --positive '>=4' chooses")
+        return None
+
+    def _events(self) -> list[str]:
+        """The kinds of events, the most frequent first."""
+        statement = (
+            f"SELECT {_EVENT} FROM source WHERE event IS NOT NULL GROUP BY 1 ORDER BY COUNT(*) DESC, 1"
+        )
+        return [row[0] for row in self._connection.execute(statement).fetchall()]
+
+    def _refuse_no_events(self, option: str) -> None:
+        if "event" not in self._source.indices:
+            raise DataError(f"{option} needs a column of kinds of events; name it with --event-col.")
+
+    def _refuse_unseen_clicks(self, label: str) -> None:
+        if "exposure" not in self._source.indices:
+            return
+        problem = "What was not shown cannot have been clicked, so exposure should be 1 wherever the label is"
+        condition = f'{label} AND NOT TRY_CAST("exposure" AS BOOLEAN)'
+        _refuse(
+            self._connection, self._source, "exposure", condition, problem, "Mend one of the two columns."
+        )
+
+    def _refuse_unclear_labels(self, counts: RowCounts, labelled: bool) -> None:
+        if not labelled or not counts.rows:
+            return
+        what = "The label" if "label" in self._source.indices else "The rule for positives"
+        if counts.positives == 0:
+            raise DataError(
+                f"{what} should be true of some rows, but it is true of none of {counts.rows:,}; a log "
+                "without positives teaches nothing. Name another column or rule."
+            )
+        if counts.others == 0 and self._asked.columns.label:
+            raise DataError(
+                f"{what} should tell positives from what was only shown, but it is 1 in all {counts.rows:,} "
+                "rows; leave --label-col out to read them as a log of positives."
+            )
+
+
+_EVENT = 'CAST("event" AS VARCHAR)'
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _FEW_EVENTS:,} more" if len(names) > _FEW_EVENTS else ""
+    return ", ".join(map(repr, names[:_FEW_EVENTS])) + more
+
+
+def _count(connection: duckdb.DuckDBPyConnection, relation: str) -> int:
+    return int(connection.execute(f"SELECT COUNT(*) FROM {relation}").fetchall()[0][0])
+
+
+def _label(connection: duckdb.DuckDBPyConnection, source: Source, kind: str) -> str:
+    """SQL for a label: true or false, or a number that is 0 where the row is no positive."""
+    if kind == "BOOLEAN":
+        return 'COALESCE("label", FALSE)'
+    word = 'LOWER(TRIM("label"))'
+    number = _NUMBER_OF_WORD.format(x=word) if kind == "VARCHAR" else 'TRY_CAST("label" AS DOUBLE)'
+    problem = f"A label (column {source.column('label')!r}) should be 0 or 1"
+    if kind != "VARCHAR" and not kind.startswith(NUMBERS):
+        raise DataError(f"{problem}, but in {source.label} it holds {kind}; name another column.")
+    condition = f'"label" IS NULL OR {number} IS NULL OR {number} NOT IN (0, 1)'
+    _refuse(connection, source, "label", condition, problem, _OTHER_LABELS)
+    return f"({number} = 1)"
+
+
+_NUMBER_OF_WORD = "CASE {x} WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE TRY_CAST({x} AS DOUBLE) END"
+_OTHER_LABELS = "Mend those rows; counts and ratings are values: --value-col with --positive '>0', say."
 
 
 def refuse_missing_ids(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
@@ -75,7 +272,14 @@ def refuse_missing_ids(connection: duckdb.DuckDBPyConnection, source: Source) ->
         problem = (
             f"Every event needs {'an' if side == 'item' else 'a'} {side} (column {source.column(side)!r})"
         )
-        _refuse(connection, source, side, f'"{side}" IS NULL', problem, "Fill them in or remove those rows.")
+        _refuse(
+            connection,
+            source,
+            side,
+            f'"{side}" IS NULL',
+            problem,
+            "Fill them in, or leave those rows out with --missing drop.",
+        )
 
 
 def _id(connection: duckdb.DuckDBPyConnection, source: Source, side: str, kind: str) -> tuple[str, str]:
@@ -123,16 +327,16 @@ def _time(connection: duckdb.DuckDBPyConnection, source: Source, kind: str) -> s
         raise
 
 
-def _number(connection: duckdb.DuckDBPyConnection, source: Source, part: str, kind: str) -> str:
+def _number(connection: duckdb.DuckDBPyConnection, source: Source, role: str, kind: str) -> str:
     """SQL for a column that must be numeric where it is given."""
     if kind.startswith(NUMBERS):
-        return f'CAST("{part}" AS FLOAT)'
-    number = f'TRY_CAST("{part}" AS DOUBLE)'
-    condition = f'"{part}" IS NOT NULL AND ({number} IS NULL OR isinf({number}))'
-    problem = f"The {part} column {source.column(part)!r} should hold numbers"
+        return f'CAST("{role}" AS FLOAT)'
+    number = f'TRY_CAST("{role}" AS DOUBLE)'
+    condition = f'"{role}" IS NOT NULL AND ({number} IS NULL OR isinf({number}))'
+    problem = f"The {role} column {source.column(role)!r} should hold numbers"
     if kind != "VARCHAR":
         raise DataError(f"{problem}, but in {source.label} it holds {kind}; name another column.")
-    _refuse(connection, source, part, condition, problem, "Mend those rows or name another column.")
+    _refuse(connection, source, role, condition, problem, "Mend those rows or name another column.")
     return f"CAST({number} AS FLOAT)"
 
 
@@ -156,7 +360,7 @@ def _exposure(connection: duckdb.DuckDBPyConnection, source: Source, kind: str) 
 
 
 def _refuse(
-    connection: duckdb.DuckDBPyConnection, source: Source, part: str, condition: str, *sentence: str
+    connection: duckdb.DuckDBPyConnection, source: Source, role: str, condition: str, *sentence: str
 ) -> None:
     """Raise if the condition is true of any row, with how many and the first of them."""
     counted = connection.execute(
@@ -166,10 +370,10 @@ def _refuse(
     total, bad, row = counted
     if not bad:
         return
-    example = connection.execute(f'SELECT "{part}" FROM source WHERE file_row = {row}').fetchone()
+    example = connection.execute(f'SELECT "{role}" FROM source WHERE file_row = {row}').fetchone()
     shown = f"{example[0]!r} in " if example and example[0] is not None else ""
     expected, advice = sentence
     raise DataError(
         f"{expected}; {bad:,} of {total:,} {'does' if bad == 1 else 'do'} not "
-        f"(first: {shown}{place_of(connection, source, row)}). {advice}"
+        f"(first: {shown}{location_of(connection, source, row)}). {advice}"
     )

@@ -1,4 +1,4 @@
-"""Files of one layout as one DuckDB relation `source`: a column for each part, and the row of the file."""
+"""Files of one layout as one DuckDB relation `source`: a column for each role, and the row of the file."""
 
 import re
 from collections import Counter
@@ -9,6 +9,8 @@ from itertools import accumulate
 from pathlib import Path
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 
 from towpath.data.columns import (
     REQUIRED,
@@ -29,12 +31,12 @@ FILE_ERRORS = (duckdb.InvalidInputException, duckdb.IOException, duckdb.Conversi
 
 @dataclass(frozen=True)
 class Source:
-    """The files, which column plays which part, and what was guessed."""
+    """The files, which column plays which role, and what was guessed."""
 
     files: tuple[Path, ...]
     layout: Layout
     header: bool
-    places: dict[str, int]
+    indices: dict[str, int]
     names: tuple[str, ...]
     notes: tuple[str, ...]
     whole: bool = False  # every column is read, under its own name
@@ -42,12 +44,14 @@ class Source:
     @property
     def label(self) -> str:
         """The file, or the first of several."""
+        if not self.files:
+            return "the data frame"
         more = f" (and {len(self.files) - 1:,} more)" if len(self.files) > 1 else ""
         return f"{self.files[0]}{more}"
 
-    def column(self, part: str) -> str:
-        """What the file itself calls the column of this part."""
-        return self.names[self.places[part]] if self.header else str(self.places[part] + 1)
+    def column(self, role: str) -> str:
+        """What the file itself calls the column of this role."""
+        return self.names[self.indices[role]] if self.header else str(self.indices[role] + 1)
 
 
 def open_source(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: Columns) -> Source:
@@ -58,9 +62,30 @@ def open_source(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], co
     if header and layout.kind == "delimited":
         _refuse_double_names(names, files[0])
     mapping = _map(columns, names, header, str(files[0]))
-    source = Source(tuple(files), layout, header, mapping.places, names, mapping.notes)
+    source = Source(tuple(files), layout, header, mapping.indices, names, mapping.notes)
     with file_errors(source):
         return _create(connection, source)
+
+
+def column_names(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> tuple[str, ...]:
+    """What the columns of these files are called; by position where there is no header line."""
+    layout = _common_layout(files)
+    if layout.kind == "parquet":
+        return _parquet_names(connection, files)
+    if layout.kind == "delimited" and not looks_like_header(layout.first_line):
+        return tuple(str(index + 1) for index in range(len(layout.first_line)))
+    return layout.first_line
+
+
+def open_frame(connection: duckdb.DuckDBPyConnection, frame: pa.Table, columns: Columns) -> Source:
+    """The relation `source` over a data frame, with columns named user, item, time ... and file_row."""
+    names = tuple(frame.column_names)
+    _refuse_double_names(names, "the data frame")
+    mapping = map_columns(columns, names, "the data frame")
+    source = Source((), Layout("frame", None), True, mapping.indices, names, mapping.notes)
+    chosen = {role: frame.column(index) for role, index in mapping.indices.items()}
+    connection.register("source", pa.table({**chosen, "file_row": np.arange(len(frame))}))
+    return source
 
 
 def open_table(
@@ -69,19 +94,20 @@ def open_table(
     names: tuple[str, ...] = (),
     delimiter: str | None = None,
 ) -> Source:
-    """The relation `source` over all columns of these files, as they are named there, and file_row.
+    """The relation `source` over all named columns of these files, as they are named there, and file_row.
 
-    `names` are those of a file that has no header line; `delimiter` is what parts its columns.
+    `names` are those of a file that has no header line; `delimiter` is what separates its columns.
     """
-    layout = _common_layout(files)
+    layout = _common_layout(files, one_column=True)
     found = _parquet_names(connection, files) if layout.kind == "parquet" else layout.first_line
     header = not names
     if header and layout.kind == "delimited":
         _refuse_double_names(found, files[0])
     if delimiter is not None:
         layout = replace(layout, delimiter=delimiter)
-    places = {column: place for place, column in enumerate(names or found)}
-    source = Source(tuple(files), layout, header, places, names or found, (), whole=True)
+    # A column without a name, such as the index that pandas writes, cannot be asked for.
+    indices = {column: index for index, column in enumerate(names or found) if column}
+    source = Source(tuple(files), layout, header, indices, names or found, (), whole=True)
     with file_errors(source):
         return _create(connection, source)
 
@@ -97,8 +123,10 @@ def file_errors(source: Source) -> Iterator[None]:
         raise DataError(_sentence(str(error), source)) from error
 
 
-def place_of(connection: duckdb.DuckDBPyConnection, source: Source, file_row: int) -> str:
+def location_of(connection: duckdb.DuckDBPyConnection, source: Source, file_row: int) -> str:
     """Where a row is, for an error: line (row, for Parquet) and, of several files, which."""
+    if not source.files:
+        return f"row {file_row:,} of {source.label}, counted from 0"
     starts = _starts(connection, source)
     which = max(index for index, start in enumerate(starts) if start <= file_row)
     first = 2 if source.header and source.layout.kind == "delimited" else 1
@@ -113,9 +141,9 @@ def _starts(connection: duckdb.DuckDBPyConnection, source: Source) -> list[int]:
     return [0, *accumulate(counts)]
 
 
-def _common_layout(files: Sequence[Path]) -> Layout:
+def _common_layout(files: Sequence[Path], *, one_column: bool = False) -> Layout:
     """The layout that all files share."""
-    layouts = {file: layout_of(file) for file in files}
+    layouts = {file: layout_of(file, one_column=one_column) for file in files}
     first = layouts[files[0]]
     for file, layout in layouts.items():
         if layout.kind != first.kind or layout.delimiter != first.delimiter:
@@ -140,11 +168,11 @@ def _has_header(line: Sequence[str], columns: Columns) -> bool:
     return looks_like_header(line) and not (by_position and not has_usual_name(line))
 
 
-def _refuse_double_names(names: Sequence[str], file: Path) -> None:
+def _refuse_double_names(names: Sequence[str], label: str | Path) -> None:
     double, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise DataError(
-            f"Each column needs a name of its own, but the header of {file} has {double!r} {count} times; "
+            f"Each column needs a name of its own, but {label} has {double!r} {count} times; "
             "rename one of them."
         )
 
@@ -169,7 +197,7 @@ def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> Source:
         )
         rows = f"{before}file_row_number AS file_row"
         columns = ", ".join(
-            f"{quote_identifier(source.column(part))} AS {quote_identifier(part)}" for part in source.places
+            f"{quote_identifier(source.column(role))} AS {quote_identifier(role)}" for role in source.indices
         )
         connection.execute(f"CREATE VIEW source AS SELECT {columns}, {rows} FROM {_scan(source)}")
         return source
@@ -185,7 +213,7 @@ def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> Source:
 
 def _create_from_text(connection: duckdb.DuckDBPyConnection, source: Source, options: str = "") -> None:
     """Text is parsed once into a table; the rows of a table are numbered in the order of the file."""
-    columns = ", ".join(f"c{place} AS {quote_identifier(part)}" for part, place in source.places.items())
+    columns = ", ".join(f"c{index} AS {quote_identifier(role)}" for role, index in source.indices.items())
     connection.execute(f"CREATE TABLE parsed AS SELECT {columns} FROM {_scan(source, options)}")
     connection.execute("CREATE VIEW source AS SELECT *, rowid AS file_row FROM parsed")
 
@@ -196,19 +224,19 @@ def _scan(source: Source, options: str = "") -> str:
     if layout.kind == "parquet":
         return f"read_parquet({files}, file_row_number = true)"
     if layout.kind == "json":
-        parts = source.places if source.whole else REQUIRED
-        ids = {source.places[part] for part in parts}
+        roles = source.indices if source.whole else REQUIRED
+        ids = {source.indices[role] for role in roles}
         # Ids are taken as JSON, which still tells 7 from "7" and never makes a date of a text.
         kinds = {
             quote_literal(key): "'JSON'" if p in ids else "'VARCHAR'" for p, key in enumerate(source.names)
         }
         columns = ", ".join(f"{key}: {kinds[key]}" for key in kinds if _is_mapped(source, key))
         renamed = ", ".join(
-            f"{quote_identifier(source.names[place])} AS c{place}" for place in source.places.values()
+            f"{quote_identifier(source.names[index])} AS c{index}" for index in source.indices.values()
         )
         read = f"read_json({files}, format = 'newline_delimited', records = true, columns = {{{columns}}})"
         return f"(SELECT {renamed} FROM {read})"
-    columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(source.names)))
+    columns = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(source.names)))
     return (
         f"read_csv({files}, auto_detect = false, delim = {quote_literal(layout.delimiter)}, quote = '\"', "
         f"escape = '\"', header = {str(source.header).lower()}, columns = {{{columns}}}{options})"
@@ -216,7 +244,7 @@ def _scan(source: Source, options: str = "") -> str:
 
 
 def _is_mapped(source: Source, key: str) -> bool:
-    return key in {quote_literal(source.names[place]) for place in source.places.values()}
+    return key in {quote_literal(source.names[index]) for index in source.indices.values()}
 
 
 def _list(files: Sequence[Path]) -> str:

@@ -4,13 +4,15 @@ import glob
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from towpath.data.builtin_datasets import BUILTIN_DATASETS, BuiltinDataset, local_copy
 from towpath.data.cleaning import Cleaning, Step
-from towpath.data.columns import Columns
+from towpath.data.columns import REQUIRED, Columns
 from towpath.data.encoding import encode
 from towpath.data.engine import engine
 from towpath.data.feature_files import FeatureReport, read_features
@@ -23,10 +25,12 @@ from towpath.data.feature_kinds import (
 )
 from towpath.data.features import FeatureTable
 from towpath.data.fetch import refuse_changed
+from towpath.data.frames import DataFrame, is_frame, to_arrow
 from towpath.data.interactions import Interactions
 from towpath.data.layout import COMPRESSIONS, KINDS, is_data_file, uncompressed
-from towpath.data.readers import read_raw
-from towpath.data.scan import Source
+from towpath.data.meaning import Positive, RowCounts
+from towpath.data.readers import Asked, read_raw
+from towpath.data.scan import column_names
 from towpath.data.sql import Side
 from towpath.errors import DataError, unknown_name
 
@@ -39,21 +43,27 @@ class Reading:
     source: str
     notes: tuple[str, ...]
     steps: tuple[Step, ...]
+    counts: RowCounts  # rows of the file, before cleaning
+    roles: Mapping[str, str]  # role -> the file's own name of its column
     features: tuple[FeatureReport, ...] = ()  # what became of feature files, where there are some
 
 
 def read(
-    data: str | Path,
+    data: str | Path | DataFrame,
     *,
     data_dir: Path | None = None,
     columns: Columns = Columns(),  # noqa: B008  # frozen
+    positive: Positive = Positive(),  # noqa: B008  # frozen
     cleaning: Cleaning = Cleaning(),  # noqa: B008  # frozen
     features: FeatureFiles = FeatureFiles(),  # noqa: B008  # frozen
 ) -> Reading:
-    """The events of a built-in dataset (looked for in `data_dir`), path, glob or folder, cleaned and encoded.
+    """The events of a built-in dataset (looked for in `data_dir`), path, glob, folder or data frame.
 
+    They are cleaned and encoded. A data frame is anything that speaks Arrow: pandas, polars, pyarrow, DuckDB.
     Features come from the files that are named, else from those that come with a built-in dataset.
     """
+    if is_frame(data):
+        return _read_frame(to_arrow(data), Asked(columns, positive), cleaning, features)
     entry = BUILTIN_DATASETS.get(str(data))
     with tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as scratch:
         if entry is None:
@@ -63,13 +73,26 @@ def read(
             refuse_changed(entry, copy)
             files, source = [_member(entry, copy, Path(scratch))], f"{entry.name} ({copy})"
             columns = _merge(columns, entry.columns)
-        files = [_plain_parquet(file, Path(scratch) / str(place)) for place, file in enumerate(files)]
-        with engine() as connection:
-            raw = read_raw(connection, files, columns, entry.missing_value if entry else None)
-            interactions, steps = encode(connection, raw, cleaning)
+        files = [_plain_parquet(file, Path(scratch) / str(number)) for number, file in enumerate(files)]
+        asked = Asked(columns, positive, entry.missing_value if entry else None)
+        reading = _read_rows(files, asked, cleaning, source)
         found = list(_feature_sources(features, entry, copy if entry else None, Path(scratch)))
-        interactions, reports = _with_features(interactions, found, features, raw.source)
-    return Reading(interactions, source, raw.source.notes, steps, reports)
+        return _with_features(reading, found, features)
+
+
+def _read_frame(frame: pa.Table, asked: Asked, cleaning: Cleaning, features: FeatureFiles) -> Reading:
+    with tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as scratch:
+        reading = _read_rows(frame, asked, cleaning, "a data frame")
+        return _with_features(reading, list(_feature_sources(features, None, None, Path(scratch))), features)
+
+
+def _read_rows(data: list[Path] | pa.Table, asked: Asked, cleaning: Cleaning, source: str) -> Reading:
+    """The cleaned and encoded events, still without features."""
+    with engine() as connection:
+        raw = read_raw(connection, data, asked)
+        interactions, steps = encode(connection, raw, cleaning)
+    roles = {role: raw.source.column(role) for role in raw.source.indices}
+    return Reading(interactions, source, raw.notes, steps, raw.counts, roles)
 
 
 @dataclass(frozen=True)
@@ -82,12 +105,12 @@ class _FeatureSource:
 
 
 def _feature_sources(
-    told: FeatureFiles, entry: BuiltinDataset | None, copy: Path | None, scratch: Path
+    given: FeatureFiles, entry: BuiltinDataset | None, copy: Path | None, scratch: Path
 ) -> Iterator[_FeatureSource]:
     """The feature files that were named, or else those that a built-in dataset has with its events."""
     sides: tuple[tuple[Side, str | Path | None, FeatureForm | None], ...] = (
-        ("user", told.users, entry.user_features if entry else None),
-        ("item", told.items, entry.item_features if entry else None),
+        ("user", given.users, entry.user_features if entry else None),
+        ("item", given.items, entry.item_features if entry else None),
     )
     for side, path, form in sides:
         if path is not None:
@@ -101,23 +124,37 @@ def _feature_sources(
                 yield _FeatureSource(side, [file], form)
 
 
-def _with_features(
-    interactions: Interactions, sources: list[_FeatureSource], told: FeatureFiles, events: Source
-) -> tuple[Interactions, tuple[FeatureReport, ...]]:
+def _with_features(reading: Reading, sources: list[_FeatureSource], given: FeatureFiles) -> Reading:
     """The same events with the features of their users and items, and what became of the files."""
-    specs = {column: parse_feature_spec(column, kind) for column, kind in told.kinds.items()}
+    events = reading.interactions
+    specs = {column: parse_feature_spec(column, kind) for column, kind in given.kinds.items()}
     reports, columns, tables = [], list[str](), dict[Side, FeatureTable]()
     for source in sources:
         mine = {
             c: parse_feature_spec(c, k) for c, k in (source.form.kinds if source.form else {}).items()
         } | specs
-        ids = interactions.user_ids if source.side == "user" else interactions.item_ids
-        known = GivenColumns(mine, events.column(source.side), source.form)
+        ids = events.user_ids if source.side == "user" else events.item_ids
+        known = GivenColumns(mine, reading.roles[source.side], source.form)
         tables[source.side], report = read_features(source.files, source.side, ids, known)
         reports.append(report)
         columns += [*report.kinds, *report.left_out]
     refuse_unknown_columns(specs, columns)
-    return interactions.with_features(tables.get("user"), tables.get("item")), tuple(reports)
+    with_features = events.with_features(tables.get("user"), tables.get("item"))
+    return replace(reading, interactions=with_features, features=tuple(reports))
+
+
+def columns_among(columns: Columns, data: str | Path | DataFrame) -> Columns:
+    """These columns as far as the data have them; optional ones that are not there are not looked for."""
+    if is_frame(data):
+        names = set(to_arrow(data).column_names)
+    elif str(data) in BUILTIN_DATASETS:
+        return columns
+    else:
+        with engine() as connection:
+            names = set(column_names(connection, find_files(str(data))))
+    given = {field.name: getattr(columns, field.name) for field in fields(columns)}
+    optional = {role: name if name in names else "" for role, name in given.items() if role not in REQUIRED}
+    return replace(columns, **optional)
 
 
 def find_files(data: str) -> list[Path]:
@@ -142,9 +179,9 @@ def find_files(data: str) -> list[Path]:
     raise unknown_name("dataset or file", data, BUILTIN_DATASETS)
 
 
-def _merge(told: Columns, usual: Columns) -> Columns:
-    """The columns of a built-in dataset, but for those that the user told."""
-    return replace(usual, **{f.name: getattr(told, f.name) for f in fields(told) if getattr(told, f.name)})
+def _merge(given: Columns, usual: Columns) -> Columns:
+    """The columns of a built-in dataset, but for those that the user gave."""
+    return replace(usual, **{f.name: getattr(given, f.name) for f in fields(given) if getattr(given, f.name)})
 
 
 def _member(entry: BuiltinDataset, copy: Path, scratch: Path) -> Path:

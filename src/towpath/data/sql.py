@@ -2,15 +2,15 @@
 
 Standard SQL only (window functions, no QUALIFY, no function of one engine), so that a cluster engine can run
 the same text. Tables: `raw` (user_id, item_id, file_row and the extras), `user_ids` and `item_ids` (id,
-raw_id, code), `events` (user_code, item_code, file_row and the extras). Extras are those of event_time,
-value, propensity and exposure that the data have; a missing time is NULL and sorts first.
+raw_id, code), `events` (user_code, item_code, file_row and the extras). Extras are those of EXTRAS that the
+data have; a missing time is NULL and sorts first. Where there is a label, only positives count.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 Side = Literal["user", "item"]
-EXTRAS = ("event_time", "value", "propensity", "exposure")
+EXTRAS = ("event_time", "value", "propensity", "exposure", "label", "position", "request", "policy")
 TRAIN, VALIDATION, TEST = 0, 1, 2
 # Fewer events than this cannot give one to each part.
 SHORTEST = 3
@@ -68,9 +68,15 @@ class Statements:
         """The events whose value is at least this; an event without a value is not."""
         return f"SELECT {self.columns} FROM events WHERE value >= {least!r}"
 
+    def keep_shown(self) -> str:
+        """The events that were shown, as far as the log says."""
+        return f"SELECT {self.columns} FROM events WHERE exposure OR label"
+
     def keep_one_of_repeats(self, which: Literal["first", "last"]) -> str:
         """One event of each pair of user and item."""
         order = self.oldest_first if which == "first" else self.latest_first
+        if "label" in self.extras:
+            order = f"CASE WHEN label THEN 0 ELSE 1 END, {order}"  # a click is never lost to a showing
         return f"""
             SELECT {self.columns} FROM (
                 SELECT {self.columns}, ROW_NUMBER() OVER (
@@ -83,19 +89,30 @@ class Statements:
     def keep_counted(self, side: Side, least: int, most: int | None) -> str:
         """The events of those users or items that have at least `least` and at most `most` of them."""
         columns = ", ".join(f"events.{column.strip()}" for column in self.columns.split(","))
-        ceiling = f" AND COUNT(*) <= {most}" if most is not None else ""
+        count = "SUM(CASE WHEN label THEN 1 ELSE 0 END)" if "label" in self.extras else "COUNT(*)"
+        ceiling = f" AND {count} <= {most}" if most is not None else ""
         return f"""
             SELECT {columns} FROM events
             JOIN (
                 SELECT {side}_code AS code FROM events
-                GROUP BY {side}_code HAVING COUNT(*) >= {least}{ceiling}
+                GROUP BY {side}_code HAVING {count} >= {least}{ceiling}
             ) AS kept ON events.{side}_code = kept.code"""
 
     def in_order(self, missing_time: int) -> str:
         """The events by (user, time, row) with dense codes and without NULL."""
         missing = {"event_time": str(missing_time), "value": "CAST('NaN' AS FLOAT)"}
-        missing |= {"propensity": missing["value"], "exposure": "FALSE"}
-        extras = "".join(f", COALESCE({e}, {missing[e]}) AS {e}" for e in self.extras)
+        missing |= {"propensity": missing["value"], "exposure": "FALSE", "label": "FALSE", "position": "0"}
+        codes = {
+            # A row without a request is a request of its own.
+            "request": "COALESCE(request, 'row ' || CAST(file_row AS VARCHAR))",
+            "policy": "COALESCE(policy, '')",
+        }
+        extras = "".join(
+            f", DENSE_RANK() OVER (ORDER BY {codes[e]}) - 1 AS {e}"
+            if e in codes
+            else f", COALESCE({e}, {missing[e]}) AS {e}"
+            for e in self.extras
+        )
         return f"""
             SELECT u.code AS user_code, i.code AS item_code{extras}
             FROM events

@@ -4,8 +4,12 @@ import duckdb
 
 from towpath.errors import DataError
 
+# Whole numbers like 20220425: a day of a year between 1900 and 2099.
+_DAY = "(19|20)[0-9][0-9](0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])"
 # Seconds with a fraction, dates and timestamps become microseconds since 1970; integers stay what they are.
 FORMS = {
+    "days like 20220425": f"CASE WHEN regexp_full_match({{x}}, '{_DAY}') "
+    "THEN epoch_us(try_strptime({x}, '%Y%m%d')) END",
     "integers": "CASE WHEN regexp_full_match({x}, '\\s*[+-]?[0-9]+\\s*') THEN TRY_CAST({x} AS BIGINT) END",
     "seconds": "CAST(round(TRY_CAST({x} AS DOUBLE) * 1e6) AS BIGINT)",
     "ISO dates or timestamps": "epoch_us(TRY_CAST({x} AS TIMESTAMPTZ))",
@@ -27,7 +31,7 @@ INTEGERS = (
 def time_expression(connection: duckdb.DuckDBPyConnection, column: str, kind: str) -> str:
     """The SQL that turns the source's column of this type into a whole number that sorts as the time does."""
     if kind in INTEGERS:
-        return f"CAST({column} AS BIGINT)"
+        return _expression_of_integers(connection, column)
     if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
         return f"CAST(round(CAST({column} AS DOUBLE) * 1e6) AS BIGINT)"
     if kind == "DATE" or kind.startswith("TIMESTAMP"):
@@ -35,6 +39,14 @@ def time_expression(connection: duckdb.DuckDBPyConnection, column: str, kind: st
     if kind != "VARCHAR":
         raise DataError(f"A time should be a number, a date or a timestamp, but the column holds {kind}.")
     return _expression_of_text(connection, column)
+
+
+def _expression_of_integers(connection: duckdb.DuckDBPyConnection, column: str) -> str:
+    """Days like 20220425 become microseconds; other whole numbers stay what they are."""
+    day = FORMS["days like 20220425"].format(x=f"CAST({column} AS VARCHAR)")
+    others = connection.execute(f"SELECT COUNT({column}), COUNT({day}) FROM source").fetchone()
+    assert others is not None  # an aggregate without groups always gives one row
+    return day if others[0] and others[0] == others[1] else f"CAST({column} AS BIGINT)"
 
 
 def _expression_of_text(connection: duckdb.DuckDBPyConnection, column: str) -> str:
@@ -45,7 +57,7 @@ def _expression_of_text(connection: duckdb.DuckDBPyConnection, column: str) -> s
     ).fetchone()
     assert counts is not None  # an aggregate without groups always gives one row
     present, parsed = counts[0], dict(zip(forms, counts[1:], strict=True))
-    likeliest = max(forms, key=lambda form: parsed[form])  # the earlier of equals: integers before seconds
+    likeliest = max(forms, key=lambda form: parsed[form])  # the earlier of equals
     if parsed[likeliest] == present:
         return forms[likeliest]
     raise UnlikeTimesError(f"{forms[likeliest]} IS NULL", likeliest if parsed[likeliest] else None)

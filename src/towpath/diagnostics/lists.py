@@ -1,15 +1,12 @@
-"""What a model would show everyone: its lists, how they spread over the catalogue, and what two share."""
+"""Lists that a model would show: how they spread over the catalogue, and what two of them share."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from towpath.data.interactions import Histories, Interactions
-from towpath.evaluation.protocols import NOTHING
-from towpath.evaluation.ranking import HIDDEN, rows_per_block, top_k
-from towpath.evaluation.scoring import inference_mode, score_catalogue
-from towpath.models.scorer import Scorer
+from towpath.data.interactions import Interactions
+from towpath.ranking.blocks import NOTHING
 
 # An item with fewer training events than this has hardly been tried.
 THIN = 5
@@ -27,21 +24,6 @@ class Spread:
     half: int  # the fewest items that hold half of all slots
     thin: float  # share of slots whose item has fewer than THIN training events
     bands: tuple[float, ...]  # share of the slots in each of BANDS
-
-
-def lists_of(scorer: Scorer, users: NDArray[np.int64], seen: Histories, k: int) -> NDArray[np.int64]:
-    """The k best items of the catalogue for each user, without what they have seen: (n, k).
-
-    NOTHING fills the list of a user who has seen nearly everything.
-    """
-    found = np.full((len(users), k), NOTHING, dtype=np.int64)
-    step = rows_per_block(scorer.sizes.items)
-    depth = min(k, scorer.sizes.items)
-    with inference_mode(scorer):
-        for start in range(0, len(users), step):
-            values, items = top_k(score_catalogue(scorer, users[start : start + step], seen), depth)
-            found[start : start + step, :depth] = items.where(values > HIDDEN, NOTHING).cpu().numpy()
-    return found
 
 
 def shared(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from towpath.data.interactions import Interactions
 from towpath.errors import ArtifactError, ConfigError
-from towpath.evaluation.scoring import inference_mode
 from towpath.methods.recipe import Recipe
 from towpath.models.scorer import Scorer
+from towpath.ranking.scoring import inference_mode
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
 from towpath.training.checkpoint import strip_prefix

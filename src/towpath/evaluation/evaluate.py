@@ -1,14 +1,16 @@
 """A scorer's worth on one part of a split, under one named protocol."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
+from towpath.data.interactions import Interactions
 from towpath.data.split import Part, Split
-from towpath.errors import ConfigError, unknown_name
+from towpath.errors import ConfigError, DataError, unknown_name
+from towpath.evaluation.listed import evaluate_listed, listed_candidates, listed_pairs
 from towpath.evaluation.metrics import (
     Ranks,
     hit_at_k,
@@ -20,22 +22,37 @@ from towpath.evaluation.metrics import (
 )
 from towpath.evaluation.protocols import (
     NEGATIVES,
-    NOTHING,
     PROTOCOLS,
-    Block,
     EvalProtocol,
     Negatives,
+    TargetBlock,
     blocks_of,
     sample_negatives,
 )
-from towpath.evaluation.ranking import HIDDEN, rank_targets, top_k
-from towpath.evaluation.result import Evaluation
-from towpath.evaluation.scoring import inference_mode, score_candidates
+from towpath.evaluation.result import Evaluation, named_by_k
 from towpath.evaluation.task import RankingTask, task_of
+from towpath.evaluation.weighted import target_propensities, weighted_metrics
 from towpath.models.scorer import Scorer
+from towpath.ranking.lists import best_of_block
+from towpath.ranking.scoring import score_block
+from towpath.ranking.top_k import rank_targets
 
 # True relevance of every pair: an array (users, items), or a function of user codes (n, 1) and items (n, k).
 Relevance = NDArray[np.floating] | Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.floating]]
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """What some protocols need to know besides the split.
+
+    `negatives_seed` (sampled, paper) is no seed of the fit: keep it fixed, so that all scorers are ranked
+    against the same negatives. `graded` (listed) takes values as gains. `examination` (ips, snips) is the
+    chance that each position is looked at, from 1: (positions,).
+    """
+
+    negatives_seed: int = 0
+    graded: bool = False
+    examination: NDArray[np.float64] | None = None
 
 
 def evaluate(
@@ -44,30 +61,76 @@ def evaluate(
     *,
     protocol: EvalProtocol = "full",
     on: Part = "test",
-    k: int = 10,
+    k: int | Sequence[int] = 10,
     relevance: Relevance | None = None,
-    negatives_seed: int = 0,
+    options: EvaluationOptions = EvaluationOptions(),  # noqa: B008  # frozen
 ) -> Evaluation:
     """Hit, NDCG, recall, MRR and relevance at k for every evaluated user; `full` adds what the lists cover.
 
     The definitions are in docs/metrics.md. A scorer sees training histories when validation is evaluated, and
     training plus validation when test is. `relevance` is the true relevance where it is known: rel is then
-    its sum over the list, otherwise the number of targets in the list. `negatives_seed` is no seed of the
-    fit: keep it fixed, so that all scorers are ranked against the same negatives.
+    its sum over the list, otherwise the number of targets in the list. With several k, metrics have the
+    length of the list in their names.
     """
-    _check(protocol, on, k, split.train.n_items)
+    ks = (k,) if isinstance(k, int) else tuple(k)
+    for one in ks:
+        _check(protocol, on, one, split.train.n_items)
+    if protocol == "listed":
+        return _listed(scorer, split, on, ks, options)
     task = task_of(split, on)
-    negatives = sample_negatives(protocol, task, negatives_seed)
+    negatives = sample_negatives(protocol, task, options.negatives_seed)
     # Sampled candidates are no list that anyone would be shown, unless their true relevance is asked for.
-    places = k if negatives is None or relevance is not None else 0
-    with inference_mode(scorer):
-        values, lists = _rank_blocks(scorer, task, blocks_of(task, negatives), places)
+    slots = max(ks) if negatives is None or relevance is not None else 0
+    values, lists = _rank_blocks(scorer, task, blocks_of(task, negatives), slots)
     ranks = _ranks(values, task, negatives)
+    if protocol in ("ips", "snips"):
+        chances = target_propensities(task, split.part(on), options.examination)
+        how = {"self_normalised": protocol == "snips"}
+        per_user = named_by_k({one: weighted_metrics(ranks, chances, one, **how) for one in ks})
+    else:
+        per_user = named_by_k({one: _metrics(ranks, one, relevance, (task, lists)) for one in ks})
+    overall = _of_the_whole(task, lists) if negatives is None else {}
+    return Evaluation(protocol, on, max(ks), task.users, per_user, overall, task.users_left_out)
+
+
+def evaluate_candidates(
+    scorer: Scorer, split: Split, candidates: Interactions, *, on: Part = "test", k: int | Sequence[int] = 10
+) -> Evaluation:
+    """The targets of each user ranked among the candidates that are given for them."""
+    pairs = listed_candidates(candidates, split.part(on))
+    seen = (split.train if on == "validation" else split.before_test).histories
+    ks = (k,) if isinstance(k, int) else tuple(k)
+    found = evaluate_listed(scorer, pairs, seen, protocol="candidates", on=on, ks=ks)
+    return replace(found, overall={})  # unlabelled candidates have no log loss
+
+
+def _listed(
+    scorer: Scorer, split: Split, on: Part, ks: tuple[int, ...], options: EvaluationOptions
+) -> Evaluation:
+    part = split.part(on)
+    if part.impressions is None:
+        raise DataError(
+            f"The protocol listed ranks what the {on} part says was shown, but it holds positives alone; "
+            "name the column of labels with --label-col, or use the protocol full."
+        )
+    seen = (split.train if on == "validation" else split.before_test).histories
+    pairs = listed_pairs(part, graded=options.graded)
+    pairs = pairs.of_users(split.train.histories.lengths > 0)
+    return evaluate_listed(scorer, pairs, seen, protocol="listed", on=on, ks=ks)
+
+
+def _metrics(
+    ranks: Ranks,
+    k: int,
+    relevance: Relevance | None,
+    listed: tuple[RankingTask, NDArray[np.int64]],
+) -> dict[str, NDArray[np.float64]]:
+    """Every metric at one length of the list."""
     per_user = {f.__name__.removesuffix("_at_k"): f(ranks, k) for f in _METRICS}
     if relevance is not None:
+        task, lists = listed[0], listed[1][:, :k]
         per_user["rel"] = relevance_of_lists(_relevance_of(relevance, task.users, lists), lists)
-    overall = _of_the_whole(task, lists) if negatives is None else {}
-    return Evaluation(protocol, on, k, task.users, per_user, overall, task.users_left_out)
+    return per_user
 
 
 _METRICS = (hit_at_k, ndcg_at_k, recall_at_k, mrr_at_k, rel_at_k)
@@ -87,8 +150,7 @@ class Validator:
 
     def __call__(self, scorer: Scorer) -> dict[str, float]:
         """The means over users, as `evaluate(scorer, split, on="validation", k=k)` has them."""
-        with inference_mode(scorer):
-            values, _ = _rank_blocks(scorer, self._task, self._blocks, 0)
+        values, _ = _rank_blocks(scorer, self._task, self._blocks, 0)
         ranks = _ranks(values, self._task, None)
         return {
             "hit": float(hit_at_k(ranks, self.k).mean()),
@@ -110,7 +172,7 @@ def _check(protocol: str, on: str, k: int, n_items: int) -> None:
         raise unknown_name("protocol", protocol, PROTOCOLS)
     if on not in get_args(Part):
         raise unknown_name("part to evaluate on", on, get_args(Part))
-    candidates = n_items if protocol == "full" else NEGATIVES + 1
+    candidates = NEGATIVES + 1 if protocol in ("sampled", "paper") else n_items
     if not 0 < k <= candidates:
         raise ConfigError(
             f"k must lie between 1 and the {candidates:,} candidates of the {protocol} protocol, "
@@ -119,7 +181,7 @@ def _check(protocol: str, on: str, k: int, n_items: int) -> None:
 
 
 def _rank_blocks(
-    scorer: Scorer, task: RankingTask, blocks: Iterable[Block], places: int
+    scorer: Scorer, task: RankingTask, blocks: Iterable[TargetBlock], places: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The rank of every target (m,) and every user's list of the best `places` candidates (n, places)."""
     # Filled in place. Small results kept from every block would lie between the large tensors that are freed
@@ -128,25 +190,19 @@ def _rank_blocks(
     lists = np.empty((len(task.users), places), dtype=np.int64)
     target = user = 0
     for block in blocks:
-        scores = score_candidates(scorer, block.users, task.seen, block.items, block.hidden)
+        scores = score_block(scorer, block.candidates, task.seen)
         found = rank_targets(scores, block.rows, block.columns, name=_namer(task, block))
         ranks[target : target + len(found)] = found.cpu().numpy()
         if places:
-            lists[user : user + len(scores)] = _best_items(scores, block, places)
+            lists[user : user + len(scores)] = best_of_block(scores, block.candidates, places)
         target, user = target + len(found), user + len(scores)
     return ranks, lists
 
 
-def _namer(task: RankingTask, block: Block) -> Callable[[int], str]:
+def _namer(task: RankingTask, block: TargetBlock) -> Callable[[int], str]:
     """What to call the user in a row of the block."""
-    return lambda row: f"user {task.split.train.user_ids.ids(block.users[row : row + 1])[0]!r}"
-
-
-def _best_items(scores: Tensor, block: Block, k: int) -> NDArray[np.int64]:
-    """The codes of each user's k best candidates, NOTHING where there are fewer: (b, k)."""
-    values, columns = top_k(scores, k)
-    items = block.items.to(scores.device).expand(len(scores), -1).gather(1, columns)
-    return items.where(values > HIDDEN, NOTHING).cpu().numpy()
+    users = block.candidates.users
+    return lambda row: f"user {task.split.train.user_ids.ids(users[row : row + 1])[0]!r}"
 
 
 def _ranks(values: NDArray[np.float64], task: RankingTask, negatives: Negatives | None) -> Ranks:

@@ -5,6 +5,9 @@ sampled   100 items the user has no event with in any part, drawn without replac
 paper     100 draws with replacement from the whole range of raw ids, nothing excluded: the evaluation whose
           numbers match the paper's popularity row. Ids in the range that occur nowhere are phantom items,
           which score below everything. A draw that is the target itself counts as a further hit.
+listed    only the items that the evaluated part has for the user, positives or not (evaluation/listed.py)
+ips       the whole catalogue as in full, each target weighted by 1 / its propensity (evaluation/weighted.py)
+snips     the same, divided by the sum of the weights
 """
 
 from collections.abc import Iterator
@@ -19,16 +22,14 @@ from torch import Tensor
 
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ConfigError
-from towpath.evaluation.ranking import rows_per_block
-from towpath.evaluation.scoring import seen_indices
 from towpath.evaluation.task import RankingTask
+from towpath.ranking.blocks import NOTHING, Block, candidate_block, catalogue_blocks, rows_per_block
 from towpath.rng import Rng
 
-EvalProtocol = Literal["full", "sampled", "paper"]
+EvalProtocol = Literal["full", "sampled", "paper", "listed", "ips", "snips"]
 PROTOCOLS: tuple[str, ...] = get_args(EvalProtocol)
 NEGATIVES = 100
 
-NOTHING = -1  # in a list of candidates: no item here
 # Models look up an embedding for every candidate of a list: up to 256 floats, twice.
 _BYTES_PER_CANDIDATE = 2048
 
@@ -42,12 +43,10 @@ class Negatives:
 
 
 @dataclass(frozen=True)
-class Block:
-    """A run of evaluated users with their candidates: one call of the scorer."""
+class TargetBlock:
+    """A run of evaluated users with their candidates, and where their targets are among these."""
 
-    users: NDArray[np.int64]  # (b,) codes
-    items: Tensor  # (1, n) the same for everyone, or (b, c); a place that is hidden holds any item
-    hidden: Tensor  # (h,) places row * width + column that are not ranked
+    candidates: Block
     rows: Tensor  # (m,) row of each target within the block
     columns: Tensor  # (m,) its column
 
@@ -90,43 +89,40 @@ def raw_items(item_ids: Vocabulary) -> NDArray[np.int64]:
     return codes
 
 
-def blocks_of(task: RankingTask, negatives: Negatives | None) -> Iterator[Block]:
+def blocks_of(task: RankingTask, negatives: Negatives | None) -> Iterator[TargetBlock]:
     """The evaluated users in runs, in order, each small enough to be scored at once."""
-    if negatives is None:
-        step = rows_per_block(task.n_items)
-    else:
-        widest = NEGATIVES + int(np.diff(task.starts).max())
-        step = rows_per_block(widest, bytes_per_score=_BYTES_PER_CANDIDATE)
+    start = 0
+    for block in _catalogue(task) if negatives is None else _listed(task, negatives):
+        end = start + len(block.users)
+        mine = slice(task.starts[start], task.starts[end])
+        rows = task.rows[mine] - start
+        columns = task.targets[mine] if negatives is None else _columns(task, mine)
+        yield TargetBlock(block, torch.from_numpy(rows), torch.from_numpy(columns))
+        start = end
+
+
+def _catalogue(task: RankingTask) -> Iterator[Block]:
+    """Everyone with the whole catalogue but for what they have seen; a target's column is its code."""
+    return catalogue_blocks(task.users, task.n_items, task.hidden)
+
+
+def _listed(task: RankingTask, negatives: Negatives) -> Iterator[Block]:
+    """Everyone with a list of their own: their targets, in order, before their negatives."""
     starts = task.starts
+    widest = NEGATIVES + int(np.diff(starts).max())
+    step = rows_per_block(widest, bytes_per_score=_BYTES_PER_CANDIDATE)
     for first in range(0, len(task.users), step):
         last = min(first + step, len(task.users))
         mine = slice(starts[first], starts[last])
-        rows = task.rows[mine] - first
-        if negatives is None:
-            yield _catalogue_block(task, task.users[first:last], rows, task.targets[mine])
-        else:
-            within = np.arange(mine.start, mine.stop) - starts[first:last][rows]
-            listed = np.full((last - first, int(within.max()) + 1), NOTHING, dtype=np.int64)
-            listed[rows, within] = task.targets[mine]
-            items = np.hstack([listed, negatives.items[first:last]])
-            yield _listed_block(task.users[first:last], items, rows, within)
+        within = _columns(task, mine)
+        listed = np.full((last - first, int(within.max()) + 1), NOTHING, dtype=np.int64)
+        listed[task.rows[mine] - first, within] = task.targets[mine]
+        yield candidate_block(task.users[first:last], np.hstack([listed, negatives.items[first:last]]))
 
 
-def _catalogue_block(
-    task: RankingTask, users: NDArray[np.int64], rows: NDArray[np.int64], targets: NDArray[np.int64]
-) -> Block:
-    """A block that ranks the whole catalogue without the users' seen items."""
-    everything, hidden = torch.arange(task.n_items)[None, :], seen_indices(task.seen, users, task.n_items)
-    return Block(users, everything, hidden, torch.from_numpy(rows), torch.from_numpy(targets))
-
-
-def _listed_block(
-    users: NDArray[np.int64], items: NDArray[np.int64], rows: NDArray[np.int64], columns: NDArray[np.int64]
-) -> Block:
-    """A block that ranks each user's own candidates (b, c)."""
-    hidden = np.flatnonzero(items == NOTHING)
-    candidates = torch.from_numpy(np.maximum(items, 0))
-    return Block(users, candidates, *map(torch.from_numpy, (hidden, rows, columns)))
+def _columns(task: RankingTask, targets: slice) -> NDArray[np.int64]:
+    """Which of its user's targets each of these is, from 0."""
+    return np.arange(targets.start, targets.stop) - task.starts[task.rows[targets]]
 
 
 def _sample_unseen(task: RankingTask, rng: np.random.Generator) -> NDArray[np.int64]:

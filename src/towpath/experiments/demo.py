@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from towpath.data.split import Split, split_leave_last_two
 from towpath.evaluation.comparison import Comparison, compare
 from towpath.evaluation.evaluate import evaluate
-from towpath.evaluation.ranking import top_k
 from towpath.evaluation.result import Evaluation
-from towpath.evaluation.scoring import inference_mode, score_catalogue
 from towpath.experiments.loop import Arm, LoopSettings, Start, run_loop
 from towpath.experiments.pool import Work
 from towpath.experiments.round_store import Round
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.scorer import Scorer
+from towpath.ranking.lists import top_k_lists
 from towpath.rng import Rng
 from towpath.worlds.latent import LatentWorld, make_latent_world
 from towpath.worlds.world import World
@@ -171,10 +170,7 @@ def _evaluate(scorer: Scorer, world: World, split: Split) -> tuple[Evaluation, E
 
 def _list_of(scorer: Scorer, split: Split, user: int) -> NDArray[np.int64]:
     """The items that this user would be shown, best first: (K,)."""
-    seen = split.before_test.histories
-    with inference_mode(scorer):
-        _, items = top_k(score_catalogue(scorer, np.array([user]), seen), K)
-    return items[0].cpu().numpy()
+    return top_k_lists(scorer, np.array([user]), split.before_test.histories, K).items[0]
 
 
 def _deploy(

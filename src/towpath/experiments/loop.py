@@ -4,20 +4,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
 from towpath.data.interactions import Interactions
 from towpath.data.split import join, split_leave_last_two
 from towpath.evaluation.evaluate import evaluate
-from towpath.evaluation.ranking import rows_per_block
-from towpath.evaluation.scoring import inference_mode, score_candidates
 from towpath.experiments.pool import Work, workers
 from towpath.experiments.round_store import Round, RoundStore
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.scorer import Scorer, Settings
+from towpath.ranking.scoring import score_blocks
 from towpath.rng import Rng
 from towpath.worlds.showing import Shown, show_lists
 from towpath.worlds.world import World
@@ -143,13 +141,8 @@ def _recommend(start: Start, arm: Arm, log: Interactions, number: int) -> tuple[
 def _scores(scorer: Scorer, log: Interactions) -> NDArray[np.float32]:
     """Scores of all pairs after these clicks: (users, items)."""
     scores = np.empty((log.n_users, log.n_items), dtype=np.float32)
-    step = rows_per_block(log.n_items)
-    everything, nothing = torch.arange(log.n_items)[None, :], torch.empty(0, dtype=torch.int64)
-    with inference_mode(scorer):
-        for first in range(0, log.n_users, step):
-            users = np.arange(first, min(first + step, log.n_users))
-            block = score_candidates(scorer, users, log.histories, everything, nothing)
-            scores[first : first + step] = block.cpu().numpy()
+    for rows, block in score_blocks(scorer, np.arange(log.n_users), log.histories, hide="nothing"):
+        scores[rows] = block.cpu().numpy()
     return scores
 
 

@@ -4,6 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from towpath.bandit.learning import (
+    CounterfactualLearner,
+    DirectLearner,
+    DirectSettings,
+    DoublyRobustPolicyLearner,
+    DoublyRobustPolicySettings,
+    NormPoemSettings,
+    PoemSettings,
+    PolicySettings,
+    SnipsSettings,
+)
 from towpath.baselines.adversarial import AdversarialLearner, AdversarialSettings
 from towpath.baselines.causal_embedding import (
     CausalEmbeddingLearner,
@@ -125,6 +136,10 @@ _CAUSAL_EMBEDDING_GRID: Mapping[str, Sequence[Any]] = {
     "treatment_share": (0.05, 0.1, 0.2),
 }
 
+# The published range of the penalty on the spread, and cuts of the weights around it.
+_BANDIT_GRID: Mapping[str, Sequence[Any]] = {**FIT_GRID, "max_weight": (5.0, 20.0, 100.0, 1000.0)}
+_POEM_GRID: Mapping[str, Sequence[Any]] = {**_BANDIT_GRID, "variance_penalty": (0.01, 0.1, 0.3, 1.0, 3.0)}
+
 METHODS: dict[str, Method] = {
     "plain": Method(PlainSettings, _plain, grid=FIT_GRID, softmax=True),
     # What f is about to show is rarely among uniform negatives, so one in three comes from there.
@@ -153,6 +168,12 @@ METHODS: dict[str, Method] = {
         refuse=refuse_catalogue,
         grid={**FIT_GRID, **_DOUBLY_ROBUST_GRID},
     ),
+    "bandit-ips": Method(PolicySettings, _by(CounterfactualLearner), grid=_BANDIT_GRID),
+    "bandit-snips": Method(SnipsSettings, _by(CounterfactualLearner), grid=_BANDIT_GRID),
+    "poem": Method(PoemSettings, _by(CounterfactualLearner), grid=_POEM_GRID),
+    "norm-poem": Method(NormPoemSettings, _by(CounterfactualLearner), grid=_POEM_GRID),
+    "bandit-dm": Method(DirectSettings, _by(DirectLearner), grid=FIT_GRID),
+    "bandit-dr": Method(DoublyRobustPolicySettings, _by(DoublyRobustPolicyLearner), grid=_BANDIT_GRID),
 }
 
 

@@ -9,17 +9,19 @@ from numpy.typing import NDArray
 
 from towpath.data.cleaning import Step
 from towpath.data.split import Split
-from towpath.diagnostics.lists import lists_of, shared, spread_of
+from towpath.diagnostics.lists import shared, spread_of
 from towpath.diagnostics.weights import WeighedPairs, weigh_pairs
 from towpath.errors import ArtifactError, ConfigError, TowpathError
 from towpath.evaluation.comparison import Difference, compare
 from towpath.evaluation.evaluate import evaluate
-from towpath.evaluation.protocols import NOTHING, EvalProtocol
+from towpath.evaluation.protocols import EvalProtocol
 from towpath.evaluation.result import Evaluation
 from towpath.evaluation.task import RankingTask, task_of
 from towpath.methods.recipe import Recipe
 from towpath.models.popularity import Popularity, PopularitySettings
 from towpath.models.scorer import Scorer, sizes_of
+from towpath.ranking.blocks import NOTHING
+from towpath.ranking.lists import top_k_lists
 from towpath.reports.run_facts import LOG, POPULARITY, THIS, EvaluatedRun, Gap, Outcome, Recommended
 from towpath.rng import Rng
 from towpath.serving.run import Run
@@ -120,7 +122,7 @@ def recommend_all(models: dict[str, Scorer], split: Split, k: int) -> Recommende
     users = task.users
     if len(users) > _MOST_USERS:
         users = np.sort(Rng(0).numpy("report", "users").choice(users, _MOST_USERS, replace=False))
-    lists = {who: lists_of(model, users, task.seen, k) for who, model in models.items()}
+    lists = {who: top_k_lists(model, users, task.seen, k).items for who, model in models.items()}
     spreads = {LOG: spread_of(split.train.items, split.train)}
     return Recommended(
         k=k,

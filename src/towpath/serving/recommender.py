@@ -1,18 +1,20 @@
 """Lists for users and neighbours of items, in the user's own ids."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from towpath.data.vocabulary import UNKNOWN, Id
 from towpath.errors import ConfigError, DataError
-from towpath.evaluation.ranking import HIDDEN, rows_per_block, top_k
-from towpath.evaluation.scoring import hide, inference_mode, score_catalogue, seen_indices
+from towpath.models.popularity import Popularity, PopularitySettings
+from towpath.models.scorer import Scorer, Sizes
+from towpath.ranking.blocks import NOTHING
+from towpath.ranking.lists import TopK, top_k_lists
+from towpath.ranking.scoring import inference_mode
+from towpath.ranking.top_k import HIDDEN, top_k
 from towpath.serving.artifact import Artifact, load_artifact
 from towpath.serving.run import Run
 
@@ -59,10 +61,16 @@ class Recommender:
         """
         self._check(k)
         codes = self.artifact.user_ids.codes(users)
-        answers: list[Recommendation] = []
-        for block in self._blocks(len(users)):
-            answers += self._answers(users[block], codes[block], k)
-        return answers
+        past = self.artifact.history
+        known = (codes != UNKNOWN) & past.trained[codes]
+        lists = TopK(np.empty((len(users), k), np.int64), np.empty((len(users), k), np.float32))
+        for some, scorer in ((known, self.artifact.scorer), (~known, self._fallback())):
+            found = top_k_lists(scorer, codes[some], past.histories, k)
+            lists.items[some], lists.scores[some] = found.items, found.scores
+        return [
+            Recommendation(user, *answer, fallback=not sure)
+            for user, answer, sure in zip(users, self._in_ids(lists), known.tolist(), strict=True)
+        ]
 
     def similar(self, item: Id, k: int = 10) -> Neighbours:
         """The k items most like this one, without itself."""
@@ -76,43 +84,25 @@ class Recommender:
         with inference_mode(self.artifact.scorer):
             scores = self.artifact.scorer.item_similarity(torch.tensor([code])).clone()
         scores[0, code] = HIDDEN
-        [(items, values)] = self._lists(scores, k)
-        return Neighbours(item, items, values)
+        values, items = (t.cpu() for t in top_k(scores, k))
+        [(ids, likeness)] = self._in_ids(TopK(items.where(values > HIDDEN, NOTHING).numpy(), values.numpy()))
+        return Neighbours(item, ids, likeness)
 
-    def _answers(self, users: Sequence[Id], codes: NDArray[np.int64], k: int) -> list[Recommendation]:
-        """One answer per user of a block."""
-        known = (codes != UNKNOWN) & self.artifact.history.trained[codes]
-        scores = self._fallback(codes)
-        if known.any():
-            with inference_mode(self.artifact.scorer):
-                scores[torch.from_numpy(known)] = score_catalogue(
-                    self.artifact.scorer, codes[known], self.artifact.history.histories
-                )
-        lists = self._lists(scores, k)
+    def _fallback(self) -> Scorer:
+        """Each item's count of training events, for whoever the scorer knows nothing of."""
+        counts = self.artifact.history.item_counts
+        fallback = Popularity(PopularitySettings(), Sizes(len(self.artifact.user_ids), len(counts)))
+        fallback.counts.copy_(torch.from_numpy(counts))
+        return fallback
+
+    def _in_ids(self, lists: TopK) -> list[tuple[tuple[Id, ...], tuple[float, ...]]]:
+        """Ids and scores of each list; a list that ended early is as long as it is."""
+        width = lists.items.shape[1]
+        ids = self.artifact.item_ids.ids(np.maximum(lists.items, 0).ravel())
         return [
-            Recommendation(user, *found, fallback=not sure)
-            for user, found, sure in zip(users, lists, known.tolist(), strict=True)
+            (tuple(ids[row * width : row * width + length]), tuple(lists.scores[row, :length].tolist()))
+            for row, length in enumerate(lists.lengths.tolist())
         ]
-
-    def _fallback(self, codes: NDArray[np.int64]) -> Tensor:
-        """Each item's count of training events, for every user, but for what they have had: (b, items)."""
-        past = self.artifact.history
-        counts = torch.from_numpy(past.item_counts).to(torch.float32).repeat(len(codes), 1)
-        return hide(counts, seen_indices(past.histories, codes, len(past.item_counts)))
-
-    def _lists(self, scores: Tensor, k: int) -> list[tuple[tuple[Id, ...], tuple[float, ...]]]:
-        """Ids and scores of the k best of each row; what is hidden is never listed."""
-        values, best = top_k(scores, k)
-        lengths = (values > HIDDEN).sum(1).tolist()
-        ids = self.artifact.item_ids.ids(best.flatten().numpy())
-        return [
-            (tuple(ids[row * k : row * k + length]), tuple(values[row, :length].tolist()))
-            for row, length in enumerate(lengths)
-        ]
-
-    def _blocks(self, users: int) -> Iterator[slice]:
-        step = rows_per_block(len(self.artifact.item_ids))
-        return (slice(start, start + step) for start in range(0, users, step))
 
     def _check(self, k: int) -> None:
         items = len(self.artifact.item_ids)

@@ -10,11 +10,11 @@ from towpath.data.interactions import Interactions
 from towpath.errors import DataError
 from towpath.kernels.batch_shuffle import assign_batches
 from towpath.models.scorer import Context, Scorer, context_of
+from towpath.ranking.snapshot import LiveRanking
 from towpath.rng import Rng
 from towpath.training.batch import Batch as Batch  # what is made here
 from towpath.training.batch import Batches as Batches
 from towpath.training.negatives import Draw, TrainingNegatives
-from towpath.training.ranking import LiveRanking
 from towpath.training.settings import TrainingSettings
 from towpath.training.windows import WindowBatches
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from towpath.data.interactions import Interactions
 from towpath.data.negatives import NegativeSampler
 from towpath.models.scorer import Scorer
+from towpath.ranking.snapshot import LiveRanking
 from towpath.rng import Rng
-from towpath.training.ranking import LiveRanking
 from towpath.training.settings import TrainingSettings
 
 # From positives (b,) and their users (b,) to both in one table, positives first: (b, 1 + negatives).

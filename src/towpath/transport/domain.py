@@ -7,9 +7,9 @@ from towpath.data.interactions import Interactions
 from towpath.data.negatives import NegativeSampler
 from towpath.errors import ConfigError
 from towpath.models.scorer import Scorer
+from towpath.ranking.snapshot import LiveRanking
 from towpath.rng import Rng
 from towpath.training.batches import Batch
-from towpath.training.ranking import LiveRanking
 from towpath.training.settings import TrainingSettings
 from towpath.transport.game_batch import CandidatePairs, GameBatch
 from towpath.transport.objective import mass

@@ -28,7 +28,7 @@ def save_world(world: World, folder: Path, about: Mapping[str, Any]) -> None:
     if world.propensity is not None:
         truth["propensity"] = world.propensity
     with new_folder(folder) as partial:
-        write_table(_table(world.log), partial / EVENTS)
+        write_table(_table(world.exposures), partial / EVENTS)
         write_table(_with_codes(world.exposures), partial / SHOWN)
         write_ids(world.exposures.user_ids, partial / USERS)
         write_ids(world.exposures.item_ids, partial / ITEMS)

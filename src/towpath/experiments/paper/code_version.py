@@ -8,8 +8,8 @@ from pathlib import Path
 # Layers that decide what a fit gives and how it is evaluated. How results are kept, shown or served is not
 # among them, so a new column on a page does not throw hours of fits away.
 NUMERIC = (
-    "rng.py", "kernels", "data", "models", "evaluation", "training", "transport", "baselines", "methods",
-    "worlds",
+    "rng.py", "kernels", "data", "models", "ranking", "evaluation", "training", "transport", "baselines",
+    "methods", "worlds",
 )  # fmt: skip
 _LENGTH = 12
 

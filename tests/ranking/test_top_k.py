@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from towpath.errors import ConfigError, TrainingError
-from towpath.evaluation.ranking import HIDDEN, rank_targets, rows_per_block, top_k
+from towpath.ranking.blocks import rows_per_block
+from towpath.ranking.top_k import HIDDEN, rank_targets, top_k
 
 # Few different values, so that ties are everywhere; HIDDEN among them.
 tied_scores = hnp.arrays(

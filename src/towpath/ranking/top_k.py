@@ -10,21 +10,6 @@ from towpath.kernels.ordering import best_of_rows, usable
 
 HIDDEN = float("-inf")  # the score of a candidate that is not ranked
 
-# Scores that fit into a core's cache: comparing them is several times faster than fetching them again.
-_CACHED_SCORES = 2**20
-# Fewer rows than this waste the matrix product, however many items there are.
-_FEWEST_ROWS = 64
-
-
-def rows_per_block(width: int, *, budget: int = 2**28, bytes_per_score: int = 16) -> int:
-    """How many users to score at once against `width` candidates, at least one.
-
-    The working set stays under `budget` bytes if a score needs at most `bytes_per_score` on its way (itself,
-    a copy to hide candidates in, a comparison, one more in the model).
-    """
-    in_cache = max(_FEWEST_ROWS, _CACHED_SCORES // max(width, 1))
-    return max(1, min(in_cache, budget // (bytes_per_score * max(width, 1))))
-
 
 def rank_targets(
     scores: Tensor, rows: Tensor, targets: Tensor, *, name: Callable[[int], str] | None = None
