@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from towpath.evaluation.protocols import EvalProtocol
     from towpath.evaluation.result import Evaluation
     from towpath.experiments.tune import Tuned
+    from towpath.methods.method import Method
     from towpath.methods.recipe import Recipe
     from towpath.models.scorer import Scorer
     from towpath.serving.recommender import Recommender
@@ -126,8 +127,17 @@ def split(
     raise unknown_name("split", how, SPLIT_STRATEGIES)
 
 
-def fit(split: "Split", model: str = "mf", method: str = "plain", seed: int = 0, **settings: Any) -> "Fit":
-    """A trained model; `settings` are those of the model, the fit loop and the method, as in --set."""
+def fit(
+    split: "Split",
+    model: "str | type[Scorer]" = "mf",
+    method: "str | Method[Any]" = "plain",
+    seed: int = 0,
+    **settings: Any,
+) -> "Fit":
+    """A trained model; `settings` are those of the model, the fit loop and the method, as in --set.
+
+    Model and method are names, or a class that extends Scorer and a Method of your own.
+    """
     from towpath.methods.recipe import Recipe
     from towpath.methods.run import fit
 
@@ -219,8 +229,11 @@ def save(model: "Fit", split: "Split", folder: str | Path) -> None:
     save_artifact(artifact_of(model, split), Path(folder))
 
 
-def load(folder: str | Path) -> "Recommender":
-    """The recommender of a run or artifact folder, once every byte of it has been checked."""
+def load(folder: str | Path, *, models: "Sequence[type[Scorer]]" = ()) -> "Recommender":
+    """The recommender of a run or artifact folder, once every byte of it has been checked.
+
+    Its model must be registered, or be one of the classes `models`; a folder's word alone imports nothing.
+    """
     from towpath.serving.recommender import load
 
-    return load(folder)
+    return load(folder, models)

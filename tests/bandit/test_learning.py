@@ -12,11 +12,12 @@ from towpath.data.interactions import Interactions
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import DataError
 from towpath.methods.recipe import Recipe
-from towpath.methods.registry import TrainingTask, method_named
+from towpath.methods.registry import method_named
 from towpath.models.factorization import Factorization
 from towpath.models.scorer import context_of, sizes_of
 from towpath.rng import Rng
 from towpath.training.loop import Learner
+from towpath.training.task import TrainingTask
 
 USERS, ITEMS = 30, 8
 CHANCES = np.where(np.arange(USERS)[:, None] % 2 == np.arange(ITEMS)[None, :] % 2, 0.8, 0.1)

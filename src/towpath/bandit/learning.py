@@ -7,25 +7,25 @@ times items.
 """
 
 import copy
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from towpath.bandit.objectives import RiskForm, counterfactual_risk, expand_risk
 from towpath.bandit.overlap import RED
 from towpath.data.interactions import Interactions
 from towpath.errors import DataError
+from towpath.models.capabilities import score_with_norm
 from towpath.models.scorer import Scorer, Settings, context_of
 from towpath.rng import Rng
-from towpath.training.checkpoint import add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
+from towpath.training.learner import Learner
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
-from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 
 class BanditSettings(Settings):
@@ -131,7 +131,7 @@ class BanditRows:
     def logged_scores(self, scorer: Scorer, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Scores (b,) of what was shown, and the norm that an L2 penalty charges for."""
         context = context_of(scorer, self._users[rows.cpu().numpy()], self._histories)
-        scores, norm = scorer.score_with_norm(context, self.items[rows, None])
+        scores, norm = score_with_norm(scorer, context, self.items[rows, None])
         return scores[:, 0], norm
 
     def weights(self, scores: Tensor, rows: Tensor, most: float) -> Tensor:
@@ -140,41 +140,20 @@ class BanditRows:
         return (chances / self.propensities[rows]).clamp(max=most)
 
 
-class _BanditLearner(ABC):
+class _BanditLearner(Learner):
     """What the learners below have in common: one scorer, one optimiser, the logged rows."""
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        train: Interactions,
-        training: TrainingSettings,
-        max_weight: float,
-        rng: Rng,
-    ) -> None:
-        self.scorer = scorer
-        self._training, self._most, self._rng = training, max_weight, rng
-        size = 0 if train.impressions is None else len(train.impressions)
-        self._rows = BanditRows(train, scorer, training.batch_size_for(size))
-        self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
-        self._remarks = scorer.remarks
+    def __init__(self, task: TrainingTask, max_weight: float) -> None:
+        self.scorer = task.scorer
+        self._training, self._most, self._rng = task.training, max_weight, task.rng
+        size = 0 if task.train.impressions is None else len(task.train.impressions)
+        self._rows = BanditRows(task.train, task.scorer, task.training.batch_size_for(size))
+        self._optimiser = Optimiser([task.scorer], task.training.learning_rate, task.training.clip_norm)
+        self._remarks = task.scorer.remarks
 
-    @abstractmethod
-    def epoch(self, number: int) -> EpochMetrics:
-        """One pass over the log."""
-
-    def state(self) -> dict[str, Tensor]:
-        """The parameters and the optimiser's moments."""
-        own = add_prefix("scorer", self.scorer.state_dict())
-        return own | add_prefix("optimiser", self._optimiser.state()) | self.auxiliary_state()
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go back to a state."""
-        self.scorer.load_state_dict(strip_prefix("scorer", state))
-        self._optimiser.load_state(strip_prefix("optimiser", state))
-
-    def auxiliary_state(self) -> dict[str, Tensor]:
-        """Nothing: there is one player."""
-        return {}
+    def optimisers(self) -> dict[str, Optimiser]:
+        """The policy's."""
+        return {"scorer": self._optimiser}
 
     def _remark(self, row: EpochMetrics, *, normalised: bool) -> EpochMetrics:
         """The same row; what is wrong with it is remarked where whoever asked for the fit will see it."""
@@ -205,15 +184,8 @@ class CounterfactualLearner(_BanditLearner):
     With all rows in one batch (batch_size) every epoch is one exact step down the risk itself.
     """
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        train: Interactions,
-        training: TrainingSettings,
-        settings: PolicySettings,
-        rng: Rng,
-    ) -> None:
-        super().__init__(scorer, train, training, settings.max_weight, rng)
+    def __init__(self, task: TrainingTask, settings: PolicySettings) -> None:
+        super().__init__(task, settings.max_weight)
         self._form = settings.form
         self._losses = settings.baseline - self._rows.rewards
 
@@ -232,15 +204,8 @@ class CounterfactualLearner(_BanditLearner):
 class DirectLearner(_BanditLearner):
     """`bandit-dm`: the scorer is a reward model, fitted to all rows; its best item is shown."""
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        train: Interactions,
-        training: TrainingSettings,
-        settings: DirectSettings,
-        rng: Rng,
-    ) -> None:
-        super().__init__(scorer, train, training, float("inf"), rng)
+    def __init__(self, task: TrainingTask, settings: DirectSettings) -> None:
+        super().__init__(task, float("inf"))
 
     def epoch(self, number: int) -> EpochMetrics:
         """One pass over the log."""
@@ -256,20 +221,14 @@ class DirectLearner(_BanditLearner):
 class DoublyRobustPolicyLearner(_BanditLearner):
     """`bandit-dr`: a softmax policy that maximises  mean(sum_a f q + min(f / p, M) (r - q))."""
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        train: Interactions,
-        training: TrainingSettings,
-        settings: DoublyRobustPolicySettings,
-        rng: Rng,
-    ) -> None:
-        super().__init__(scorer, train, training, settings.max_weight, rng)
-        self._reward_model = copy.deepcopy(scorer)
+    def __init__(self, task: TrainingTask, settings: DoublyRobustPolicySettings) -> None:
+        super().__init__(task, settings.max_weight)
+        self._reward_model = copy.deepcopy(task.scorer)
         self._reward_epochs = settings.reward_epochs
 
     def epoch(self, number: int) -> EpochMetrics:
         """One pass over the log for the policy; before the first, several for the reward model."""
+        self._reward_model.eval()
         self._optimiser.set_lr_scale(self._training.lr_scale(number))
         if number == 1:
             self._fit_reward_model()
@@ -299,15 +258,9 @@ class DoublyRobustPolicyLearner(_BanditLearner):
         expected = (torch.softmax(scores, dim=1) * predicted).sum(1)
         return (expected + self._rows.weights(scores, rows, self._most) * residual).mean()
 
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go back to a state, also of the reward model."""
-        super().load_state(state)
-        self._reward_model.load_state_dict(strip_prefix("reward", state))
-        self._reward_model.eval()
-
-    def auxiliary_state(self) -> dict[str, Tensor]:
+    def players(self) -> dict[str, nn.Module]:
         """The reward model."""
-        return add_prefix("reward", self._reward_model.state_dict())
+        return {"reward": self._reward_model}
 
 
 def fit_rewards(

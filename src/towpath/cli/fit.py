@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from towpath.training.fit import EpochMetrics, Fit
 
 
-# Which methods have players that are models next to f.
-_PLAYERS = {"transport": "wg", "adversarial": "g"}
-
-
 @dataclass(frozen=True)
 class FitOptions:
     """What to fit, and where to put it."""
@@ -89,18 +85,20 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
 
 def _with_players(settings: dict[str, Any], options: FitOptions) -> dict[str, Any]:
     """The settings, with those that --w and --g stand for; values are whatever --set gave."""
+    from towpath.methods.registry import method_named
     from towpath.models.registry import refuse_untrainable
 
     named = {player: name for player in "wg" if (name := getattr(options, player)) is not None}
     if not named:
         return settings
-    player = next(iter(named))
-    if player not in _PLAYERS.get(options.method, ""):
-        raise ConfigError(
-            f"--{player} names a player of the transport game, and the method is {options.method!r}; "
-            "add --method transport, or leave it out."
-        )
-    asked = {"players": "models", **named} if options.method == "transport" else named
+    asked: dict[str, Any] = {}
+    for player, name in named.items():
+        if player not in (players := method_named(options.method).players):
+            raise ConfigError(
+                f"--{player} names the model of a player next to f, and the method {options.method!r} has no "
+                f"player {player}; add --method transport, or leave it out."
+            )
+        asked |= {**players[player], player: name}
     for key, value in asked.items():
         if settings.get(key, value) != value:
             raise ConfigError(

@@ -22,7 +22,7 @@ def read_outside(
     """
     from towpath.data.outside import align
 
-    reading = read_data(file, _options_like(file, options, like), output)
+    reading = read_data(file, _options_like(file, options, like), output, complete=False)
     events, unknown = align(reading.interactions, train)
     if unknown.rows:
         output.say(unknown.sentence())

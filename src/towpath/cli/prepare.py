@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from towpath.data.split import Split
 
 
-def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
+def read_data(data: str, options: DataOptions, output: Output, *, complete: bool = True) -> "Reading":
     """The cleaned data; guesses and what each cleaning step dropped go to standard error."""
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
@@ -35,6 +35,7 @@ def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
             positive=positive_of(options),
             cleaning=cleaning,
             features=features,
+            complete=complete,
         )
     for note in reading.notes:
         output.say(note)
