@@ -52,7 +52,7 @@ class Overlap:
 
 @dataclass(frozen=True)
 class WeightedRows:
-    """What overlap is judged by; all (n,) but `mass`."""
+    """What overlap is measured by; all (n,) but `mass`."""
 
     weights: Values
     rewards: Values

@@ -32,31 +32,33 @@ _RAREST = 1e-6
 class ExposureSettings(Settings):
     """Settings of ExpoMF."""
 
-    init_mu: float = Field(
-        0.01, gt=0, lt=1, description="Chance of having been shown that every item starts with."
-    )
+    init_mu: float = Field(0.01, gt=0, lt=1, description="Initial probability that an item was shown.")
     precision: float = Field(
         1.0, gt=0, description="Inverse variance of the feedback on a pair that was shown."
     )
     ridge_users: float = Field(10.0, gt=0, description="Inverse variance of the prior on user vectors.")
     ridge_items: float = Field(10.0, gt=0, description="Inverse variance of the prior on item vectors.")
     prior_shown: float = Field(
-        1.0, ge=1, description="First number (a) of the Beta prior on an item's chance of being shown."
+        1.0,
+        ge=1,
+        description="First parameter (a) of the Beta prior on an item's probability of being shown.",
     )
     prior_hidden: float = Field(
-        1.0, ge=1, description="Second number (b) of the Beta prior on an item's chance of being shown."
+        1.0,
+        ge=1,
+        description="Second parameter (b) of the Beta prior on an item's probability of being shown.",
     )
     prior_weight: float = Field(
         1.0,
         ge=0,
-        description="How many further users the prior counts, as a multiple of those in the data; 0: none "
+        description="Pseudo-users that the prior adds, as a multiple of the users in the data; 0: none "
         "beyond a and b.",
     )
     prior_power: float = Field(
         0.0,
         ge=0,
-        description="Power of an item's count over the largest count, which is the share of those users who "
-        "were shown it; 0: all of them.",
+        description="Exponent of (item count / largest count), the share of the pseudo-users who were "
+        "shown the item; 0: all of them.",
     )
 
 

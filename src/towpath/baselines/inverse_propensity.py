@@ -23,16 +23,16 @@ class InversePropensitySettings(PropensitySettings):
 
     variant: Variant = Field(
         "weighted",
-        description="`unbiased`: cross entropy whose expectation over exposure is that of relevance, logits "
-        "of positives clamped; `squared`: the same with squared errors of the sigmoid; `weighted`: cross "
-        "entropy with weight 1/propensity on positives; `non-negative`: unbiased, but its part without "
-        "relevance never below zero.",
+        description="`unbiased`: cross entropy whose expectation over exposure is that of relevance, "
+        "logits of positives clamped; `squared`: the same with squared errors of the "
+        "sigmoid; `weighted`: cross entropy with weight 1/propensity on positives; "
+        "`non-negative`: as unbiased, but the mean of its second part is never below zero.",
     )
     logit_limit: float = Field(
         8.0,
         gt=0,
-        description="Positives that score higher pull no further (variant=unbiased), since their loss would "
-        "fall without end.",
+        description="Scores of positives are clamped at this value (variant=unbiased), since their loss "
+        "has no lower bound.",
     )
 
 

@@ -29,8 +29,9 @@ class PropensitySettings(Settings):
 
     propensity: Literal["popularity", "given", "model"] = Field(
         "popularity",
-        description="The chance that a pair was shown: item `popularity`, the log's propensity column "
-        "(`given`; in simulated worlds that is the truth), or a `model` of who takes what.",
+        description="The probability that a pair was shown: from item `popularity`, from the log's "
+        "propensity column (`given`; in simulated worlds the truth), or from a `model` of "
+        "which users interact with which items.",
     )
     power: float = Field(
         0.5,
@@ -42,7 +43,7 @@ class PropensitySettings(Settings):
         0.1, gt=0, le=1, description="Propensities below this are raised to it: less variance, more bias."
     )
     exposure_dim: int = Field(8, ge=1, description="Length of the vectors when propensity=model.")
-    exposure_epochs: int = Field(5, ge=1, description="Epochs of that model, trained before the first one.")
+    exposure_epochs: int = Field(5, ge=1, description="Epochs of that model, which is trained first.")
 
 
 class Propensity(nn.Module):

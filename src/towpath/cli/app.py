@@ -1,7 +1,7 @@
 """All verbs in one place, and the one place where errors become sentences and exit codes.
 
 0 done; 2 what was asked for cannot be, with one sentence on standard error; 1 a bug, with its traceback;
-130 stopped by Ctrl-C; 141 whoever was reading the output went away.
+130 stopped by Ctrl-C; 141 the program that read the output went away.
 """
 
 import errno
@@ -57,9 +57,9 @@ for verb in VERBS:
 
 @app.callback(invoke_without_command=True)
 def towpath(
-    version: bool = typer.Option(False, "--version", help="Show the version and leave."),
+    version: bool = typer.Option(False, "--version", help="Show the version and exit."),
 ) -> None:
-    """Recommenders that are evaluated on what they will show themselves."""
+    """Train, evaluate and compare recommenders from event logs."""
     if version:
         from towpath import __version__
 
@@ -112,7 +112,7 @@ def _sentence_or_bug(error: Exception) -> int:
         what = "free some space" if error.errno in _FULL else "choose another place"
         return _say(f"Cannot use{where}: {why}; {what} and try again.", CANNOT)
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # torch has no class for it
-        return _say("There is not enough memory for that; ask for smaller models or bring less data.", CANNOT)
+        return _say("There is not enough memory for that; use a smaller model or less data.", CANNOT)
     traceback.print_exception(error)
     return _say("This is a bug in Towpath; please report it with the lines above.", BUG)
 

@@ -19,11 +19,11 @@ class DemoOptions:
     """Where the page goes and which world is made."""
 
     out: Annotated[Path, typer.Option(help="The folder for the page, index.html.")] = Path("demo")
-    seed: Annotated[int, typer.Option(min=0, help="The one seed of everything random.")] = 0
+    seed: Annotated[int, typer.Option(min=0, help="The seed of all random numbers.")] = 0
 
 
 def demo(options: DemoOptions, output: Output) -> None:
-    """Simulate a world with known relevance, train on its log, and compare its metrics with the truth."""
+    """Simulate a world, train on its log, and compare offline metrics with the truth."""
     # One thread: on tables this small more threads wait for each other longer than they work.
     use_threads(1)
     from towpath.files import refuse_unwritable
@@ -43,7 +43,7 @@ def demo(options: DemoOptions, output: Output) -> None:
     output.say(f"The page is {page}")
 
 
-_LOOP_TITLE = "Then each was deployed, and trained again and again on the log of what it had shown itself:"
+_LOOP_TITLE = "Closed loop: each is deployed, then trained again on the log of its own lists:"
 
 
 def _run(seed: int, output: Output) -> "Demonstration":
@@ -64,7 +64,7 @@ def _cells(table: "Table") -> list[list[object]]:
 def _title(shown: "Demonstration") -> str:
     world, oracle = shown.world, shown.oracle()
     return (
-        f"The log has tried {world.shown_share():.1%} of all pairs of user and item.\n"
+        f"The log has shown {world.shown_share():.1%} of all pairs of user and item.\n"
         f"True clicks on a list of ten: best possible {oracle['best possible']:.2f}, "
         f"random choice {oracle['random choice']:.2f}."
     )

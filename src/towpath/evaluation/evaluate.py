@@ -227,7 +227,7 @@ def _of_the_whole(task: RankingTask, lists: NDArray[np.int64]) -> dict[str, floa
     """What all lists (n, k) together are like.
 
     coverage     share of the catalogue that is in anyone's list
-    popularity   mean over all places of (training events of the item / users with training events)
+    popularity   mean over all slots of (training events of the item / users with training events)
     """
     train = task.split.train
     shown = np.bincount(lists[lists >= 0], minlength=task.n_items)

@@ -36,7 +36,7 @@ _LOOK_EVERY = 20
 
 @dataclass(frozen=True)
 class ScoredBatch:
-    """A batch as f scores it: scores and losses (b, k), and what an L2 penalty charges for.
+    """A batch as f scores it: scores and losses (b, k), and the L2 penalty before its weight.
 
     They carry gradients unless f works them out itself: then `manual` is f.
     """
