@@ -21,6 +21,7 @@ from towpath.training.loop import Learner
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
 from towpath.transport.game import TransportLearner
+from towpath.transport.impressions.learner import ImpressionLearner
 from towpath.transport.settings import TransportSettings
 
 
@@ -70,6 +71,14 @@ def _exposure(task: Task, settings: Settings) -> Learner:
 def _by(learner: Callable[..., Learner]) -> Callable[[Task, Settings], Learner]:
     """How most learners are made: with the settings of their method beside those of the fit loop."""
     return lambda task, settings: learner(task.scorer, task.train, task.training, settings, task.rng)
+
+
+def _transport(task: Task, settings: Settings) -> Learner:
+    """On impressions where the log has them, otherwise the game on clicks."""
+    assert isinstance(settings, TransportSettings)
+    if task.train.impressions is None or settings.learn_from == "clicks":
+        return _by(TransportLearner)(task, settings)
+    return _by(ImpressionLearner)(task, settings)
 
 
 def _refuse_no_game(training: TrainingSettings, settings: Settings) -> None:
@@ -130,7 +139,7 @@ METHODS: dict[str, Method] = {
     # What f is about to show is rarely among uniform negatives, so one in three comes from there.
     "transport": Method(
         TransportSettings,
-        _by(TransportLearner),
+        _transport,
         {"head_negatives": 1},
         _refuse_no_game,
         {**FIT_GRID, **_TRANSPORT_GRID},

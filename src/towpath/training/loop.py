@@ -53,7 +53,9 @@ def train(
     from it to the same floats that it would have reached undisturbed.
     """
     progress = _start(learner, validate, checkpoint)
-    while (reason := _stop_reason(progress, settings)) is None:
+    own = _own_epochs(learner)
+    most = settings.epochs if own is None else min(own, settings.epochs)
+    while (reason := _stop_reason(progress, settings, most)) is None:
         number = len(progress.history) + 1
         began = time.perf_counter()
         row: Row = {"epoch": number, **learner.epoch(number)}
@@ -83,7 +85,7 @@ def _start(learner: Learner, validate: Callable[[Scorer], Row], checkpoint: Path
 
 def _after(progress: Progress, row: Row, learner: Learner) -> Progress:
     history = (*progress.history, row)
-    if row[DECIDES] > progress.best_score:
+    if row[DECIDES] > progress.best_score or _own_epochs(learner) is not None:
         return _best_now(history, int(row["epoch"]), learner, row[DECIDES])
     return replace(progress, history=history, learner=learner.state())
 
@@ -94,14 +96,19 @@ def _best_now(history: tuple[Row, ...], epoch: int, learner: Learner, score: flo
     return Progress(history, epoch, score, learner.state(), best, learner.beside())
 
 
-def _stop_reason(progress: Progress, settings: TrainingSettings) -> str | None:
+def _own_epochs(learner: Learner) -> int | None:
+    """How many epochs a learner takes that needs no validation to know when to stop; its last one is kept."""
+    return getattr(learner, "own_epochs", None)
+
+
+def _stop_reason(progress: Progress, settings: TrainingSettings, most: int) -> str | None:
     """Why training is over, as a sentence; None while it is not."""
     done = len(progress.history)
     kept = f"epoch {progress.best_epoch}" if progress.best_epoch else "the start"
     if done - progress.best_epoch > settings.patience:
         return f"validation Hit@10 has not risen for {done - progress.best_epoch} epochs; {kept} is kept"
-    if done >= settings.epochs:
-        return f"all {settings.epochs} epochs are done; {kept} is kept"
+    if done >= most:
+        return f"all {most} epochs are done; {kept} is kept"
     return None
 
 

@@ -68,7 +68,7 @@ class TransportLearner:
         self.weights = make_weights(scorer, train, settings, rng)
         self._weights_optimiser = Optimiser([self.weights], settings.learning_rate_w)
         self.critic = make_critic(scorer, train, settings, rng)
-        self.penalty = settings.penalty
+        self.penalty = 1.0 if settings.penalty is None else settings.penalty
 
     # -- an epoch -------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from towpath.models.registry import refuse_untrainable
-from towpath.models.scorer import Settings
+from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.objective import Measure
 from towpath.transport.reco import Relaxation
 
@@ -16,7 +16,7 @@ Schedule = Literal["flat", "nested", "simultaneous"]
 Lipschitz = Literal["max-norm", "spectral", "gradient-penalty", "frozen", "none"]
 
 
-class TransportSettings(Settings):
+class TransportSettings(LibrarySettings):
     """Settings of transportation-regularised training."""
 
     players: Players = Field(
@@ -36,9 +36,6 @@ class TransportSettings(Settings):
         description="`normalised` measures, or the paper's raw sums (`literal`), which degenerate.",
     )
 
-    penalty: float = Field(
-        1.0, ge=0, description="Price of the distance between what is learned from and what is shown."
-    )
     target_distance: float | None = Field(
         None, ge=0, description="If set, the penalty is learned so that the distance stays below this (rho)."
     )
