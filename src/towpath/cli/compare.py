@@ -34,7 +34,7 @@ class CompareOptions:
     ] = "plain"
     seeds: Annotated[str, typer.Option(help="How many (3: seeds 0, 1, 2) or which (100,101).")] = "3"
     protocols: Annotated[
-        str, typer.Option("--protocol", "--protocols", help="One or more of full, sampled, paper.")
+        str, typer.Option("--protocol", "--protocols", help="One or more of full, sampled, paper, truth.")
     ] = "full"
     on: Annotated[str, typer.Option(help="test or validation.")] = "test"
     k: HowMany = 10
@@ -64,7 +64,7 @@ def compare(
         recipe.resolve()  # a wrong setting is said before the data are read, which may take long
     if options.out is not None:
         _refuse_foreign(options.out)
-    asked = _Asked(recipes, seeds_in(options.seeds), _judging(options))
+    asked = _Asked(recipes, seeds_in(options.seeds), _judging(data, options))
     try:
         split = split_data(read_data(data, prepare, output).interactions, prepare)
         say_other_data(tuned, split.fingerprint, output)
@@ -91,13 +91,15 @@ class _Asked:
     judging: "Judging"
 
 
-def _judging(options: CompareOptions) -> "Judging":
+def _judging(data: str, options: CompareOptions) -> "Judging":
     from towpath.experiments.kept import Judging
+    from towpath.worlds.truth import truth_beside
 
     return Judging(
         protocols=cast("list[Protocol]", names_in(options.protocols, "--protocol")),  # checked with the data
         on=cast("Part", options.on),
         k=options.k,
+        truth=truth_beside(data),
     )
 
 

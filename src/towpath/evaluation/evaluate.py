@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from towpath.data.negatives import PairSet
 from towpath.data.split import Part, Split
-from towpath.errors import ConfigError, unknown_name
+from towpath.errors import ConfigError, DataError, unknown_name
 from towpath.evaluation.metrics import (
     Ranks,
     hit_at_k,
@@ -56,6 +57,8 @@ def evaluate(
     fit: keep it fixed, so that all scorers are ranked against the same negatives.
     """
     _check(protocol, on, k, split.train.n_items)
+    if protocol == "truth" and relevance is None:
+        raise _no_truth()
     task = task_of(split, on)
     negatives = sample_negatives(protocol, task, negatives_seed)
     # Sampled candidates are no list that anyone would be shown, unless their true relevance is asked for.
@@ -67,7 +70,16 @@ def evaluate(
     if relevance is not None:
         per_user["rel"] = relevance_of_lists(_relevance_of(relevance, task.users, lists), lists)
     overall = _of_the_whole(task, lists) if negatives is None else {}
+    if protocol == "truth":
+        per_user, overall = {"rel": per_user["rel"]}, overall | _support(task, lists)
     return Evaluation(protocol, on, k, task.users, per_user, overall, task.users_left_out)
+
+
+def _no_truth() -> DataError:
+    return DataError(
+        "The protocol truth needs the true relevance of every pair, which only simulated worlds have; make one "
+        "by towpath simulate, or use the protocol full."
+    )
 
 
 _METRICS = (hit_at_k, ndcg_at_k, recall_at_k, mrr_at_k, rel_at_k)
@@ -108,7 +120,7 @@ def _check(protocol: str, on: str, k: int, n_items: int) -> None:
         raise unknown_name("protocol", protocol, PROTOCOLS)
     if on not in get_args(Part):
         raise unknown_name("part to judge on", on, get_args(Part))
-    candidates = n_items if protocol == "full" else NEGATIVES + 1
+    candidates = n_items if protocol in ("full", "truth") else NEGATIVES + 1
     if not 0 < k <= candidates:
         raise ConfigError(
             f"k must lie between 1 and the {candidates:,} candidates of the {protocol} protocol, "
@@ -178,3 +190,11 @@ def _of_the_whole(task: Task, lists: NDArray[np.int64]) -> dict[str, float]:
         "coverage": float(np.count_nonzero(shown) / task.n_items),
         "popularity": float((shown * train.item_counts).sum() / (shown.sum() * trained_users)),
     }
+
+
+def _support(task: Task, lists: NDArray[np.int64]) -> dict[str, float]:
+    """shown_share: the share of all places whose pair the training log has shown already."""
+    listed = lists >= 0
+    users = np.broadcast_to(task.users[:, None], lists.shape)[listed]
+    known = PairSet(task.split.train.rows).contains(users, lists[listed])
+    return {"shown_share": float(known.mean())}

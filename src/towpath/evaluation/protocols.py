@@ -5,6 +5,7 @@ sampled   100 items the user has no event with in any part, drawn without replac
 paper     100 draws with replacement from the whole range of raw ids, nothing excluded: the evaluation whose
           numbers match the paper's popularity row. Ids in the range that occur nowhere are phantom items,
           which score below everything. A draw that is the target itself counts as a further hit.
+truth     the lists of `full`, judged by the true relevance of every item in them (simulated worlds alone)
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from towpath.evaluation.scoring import taken_places
 from towpath.evaluation.task import Task
 from towpath.rng import Rng
 
-Protocol = Literal["full", "sampled", "paper"]
+Protocol = Literal["full", "sampled", "paper", "truth"]
 PROTOCOLS: tuple[str, ...] = get_args(Protocol)
 NEGATIVES = 100
 

@@ -3,17 +3,23 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from towpath.data.split import Split
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, DataError
 from towpath.evaluation.comparison import Comparison, compare
 from towpath.evaluation.evaluate import evaluate, refuse_impossible
+from towpath.evaluation.protocols import Protocol
 from towpath.evaluation.result import Evaluation
 from towpath.experiments.kept import Cell, Done, Judging, KeptCells
 from towpath.experiments.pool import Work, workers
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.registry import depends_on_seed
+from towpath.models.scorer import Scorer
 from towpath.rng import Rng
+from towpath.worlds.truth import relevance_for
 
 
 def compare_fits(
@@ -36,6 +42,8 @@ def compare_fits(
         raise ConfigError("A comparison needs at least one model and one seed.")
     for recipe in recipes.values():  # whatever cannot be is said before the first fit, not after it
         recipe.resolve()
+    if "truth" in judging.protocols:
+        _truth(split, judging)
     for protocol in judging.protocols:
         refuse_impossible(split, protocol, judging.on, judging.k)
     finished = _finish(split, cells_of(recipes, seeds), judging, work)
@@ -87,8 +95,21 @@ def _fit_and_judge(shared: tuple[Split, Judging], cell: Cell) -> tuple[Cell, Don
     split, judging = shared
     label, recipe = cell
     fitted = fit(split, recipe)
-    evaluations = tuple(
-        evaluate(fitted.scorer, split, protocol=p, on=judging.on, k=judging.k) for p in judging.protocols
-    )
+    evaluations = tuple(_judged(fitted.scorer, split, p, judging) for p in judging.protocols)
     seconds = sum(row["seconds"] for row in fitted.history)
     return cell, Done(label, recipe.seed, len(fitted.history), seconds, evaluations)
+
+
+def _judged(scorer: Scorer, split: Split, protocol: Protocol, judging: Judging) -> Evaluation:
+    relevance = _truth(split, judging) if protocol == "truth" else None
+    return evaluate(scorer, split, protocol=protocol, on=judging.on, k=judging.k, relevance=relevance)
+
+
+def _truth(split: Split, judging: Judging) -> NDArray[np.float32]:
+    """The true relevance of every pair of the split."""
+    if judging.truth is None:
+        raise DataError(
+            "The protocol truth needs the folder of a simulated world, which holds its truth beside the events; "
+            "make one by towpath simulate, or use the protocol full."
+        )
+    return relevance_for(split.train, judging.truth)

@@ -34,6 +34,7 @@ class Judging:
     protocols: Sequence[Protocol] = ("full",)
     on: Part = "test"
     k: int = 10
+    truth: Path | None = None  # folder of the world whose truth the protocol `truth` judges by
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class KeptCells:
     def _about(self, cell: Cell) -> dict[str, Any]:  # a JSON object
         """All that the numbers depend on."""
         judged = asdict(self.judging) | {"protocols": list(self.judging.protocols)}
+        del judged["truth"]  # wherever it lies, it belongs to the data
         about = {"format": _FORMAT, "data": self.fingerprint, "recipe": cell[1].resolved(), "judging": judged}
         return {**about, "code": self.code} if self.code else about
 

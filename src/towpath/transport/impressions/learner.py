@@ -18,7 +18,7 @@ from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
 from towpath.transport.impressions.deploy import fill, sum_of_members
 from towpath.transport.impressions.library import Library
-from towpath.transport.impressions.members import HEADS, fixed_weights, members_of, task_of
+from towpath.transport.impressions.members import HEADS, RELEVANCE, fixed_weights, members_of, task_of
 from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.impressions.stack import Stack, stack_heads
 from towpath.transport.impressions.targets import head_targets, head_weights
@@ -91,16 +91,19 @@ class ImpressionLearner:
             return {"rank_loss": fill(self.scorer, total)}
         stack = self._stack(count)
         weights = torch.zeros(count, HEADS)
-        weights[self._places()] = torch.from_numpy(stack.weights).float()
+        weights[self._places()] = torch.from_numpy(stack.weights[:-1]).float()
         total = sum_of_members(*self.library.tables(slice(count, 2 * count)), weights)
         return {"loss": stack.log_loss, "rank_loss": fill(self.scorer, total)}
 
     def _stack(self, count: int) -> Stack:
         users, items, clicks = self._judged
         logits = self.library.logits(users, items, slice(0, count))
+        own = self.library.user_biases(users, slice(0, count))
         members, heads = self._places()
-        scores = logits[:, members, heads].double().numpy()
-        return stack_heads(scores, clicks, self._settings.stack_ridge)
+        # How often a user clicks at all ranks nothing, but it must be known to tell what does.
+        clicking = own[:, [n for n, m in enumerate(self._members) if m.prices[RELEVANCE]], RELEVANCE].mean(1)
+        scores = torch.cat([(logits - own)[:, members, heads], clicking[:, None]], dim=1)
+        return stack_heads(scores.double().numpy(), clicks, self._settings.stack_ridge)
 
     def _places(self) -> tuple[list[int], list[int]]:
         """The members and heads that are trained, pair by pair."""

@@ -41,6 +41,12 @@ class Library(nn.Module):
         found, _ = head_logits(*self.tables(members), users, items[:, None])
         return found[:, 0]
 
+    @torch.no_grad()
+    def user_biases(self, users: Tensor, members: slice) -> Tensor:
+        """The part of those logits that is the user's alone: (n, m, H)."""
+        rows = self.tables(members)[0][users]
+        return rows.view(len(users), -1, self._dim + HEADS)[..., self._dim :]
+
     def tables(self, members: slice) -> tuple[Tensor, Tensor, Tensor]:
         """The rows of users and items, and the biases, of some members alone."""
         width = self._dim + HEADS

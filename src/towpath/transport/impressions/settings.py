@@ -39,5 +39,8 @@ class LibrarySettings(Settings):
         1 / 3, gt=0, lt=1, description="Share of the impressions by which the members are weighed."
     )
     stack_ridge: float = Field(
-        0.01, gt=0, description="Penalty on the squared weights of the members, standardised."
+        10.0,
+        gt=0,
+        description="Penalty on the squared weights of the members, standardised; the more held-out "
+        "impressions of the rarer label there are, the less it weighs.",
     )

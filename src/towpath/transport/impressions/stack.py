@@ -22,14 +22,16 @@ class Stack:
 def stack_heads(scores: Floats, clicks: Floats, ridge: float) -> Stack:
     """The weights that predict held-out clicks best (super-learner stacking; signs are free).
 
-        z = (score - mean) / sd,    v = argmin mean logloss(y, v0 + <v, z>) + ridge |v|^2,    w = v / sd
+        z = (score - mean) / sd,    v = argmin mean logloss(y, v0 + <v, z>) + (ridge / m) |v|^2,    w = v / sd
 
-    scores: (n, heads), clicks: (n,) 0 or 1, of pairs that none of the heads was trained on.
+    scores: (n, heads), clicks: (n,) 0 or 1, of pairs that none of the heads was trained on. m counts those of
+    the rarer label, which is what the weights are learned from.
     """
+    rarer = max(1.0, min(float(clicks.sum()), float((1 - clicks).sum())))
     mean, spread = scores.mean(axis=0), scores.std(axis=0)
     spread = np.where(spread > 1e-12, spread, np.inf)  # a head that says the same of all counts nothing
     columns = np.hstack([np.ones((len(scores), 1)), (scores - mean) / spread])
-    found = _ridge_logistic(columns, clicks, np.append(0.0, np.full(scores.shape[1], 2 * ridge)))
+    found = _ridge_logistic(columns, clicks, np.append(0.0, np.full(scores.shape[1], 2 * ridge / rarer)))
     return Stack(found[1:] / spread, log_loss(columns @ found, clicks))
 
 
