@@ -44,7 +44,9 @@ def esmm_risk(scorer: Scorer, batch: ImpressionBatch) -> tuple[Tensor, Tensor]:
     return _entire_space_risk(logits, batch), norm
 
 
-def escm2_risk(scorer: Scorer, batch: ImpressionBatch, settings: CounterfactualSettings) -> tuple[Tensor, Tensor]:
+def escm2_risk(
+    scorer: Scorer, batch: ImpressionBatch, settings: CounterfactualSettings
+) -> tuple[Tensor, Tensor]:
     """The risk of ESMM plus, over what was shown, the click's loss by inverse propensity:
 
         + counterfactual * (1/n) sum over shown of  l(r, y) / max(sigmoid(e), floor)

@@ -21,6 +21,7 @@ from towpath.baselines.inverse_propensity import InversePropensityLearner, Inver
 from towpath.baselines.shown import shown_risk
 from towpath.data.interactions import Interactions
 from towpath.errors import ConfigError, unknown_name
+from towpath.models.factorization import Factorization
 from towpath.models.headed import with_heads
 from towpath.models.scorer import Scorer, Settings
 from towpath.rng import Rng
@@ -29,6 +30,7 @@ from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
 from towpath.transport.game import TransportLearner
 from towpath.transport.impressions.learner import ImpressionLearner
+from towpath.transport.impressions.tower import TowerLearner
 from towpath.transport.settings import TransportSettings
 
 
@@ -96,7 +98,8 @@ def _transport(task: Task, settings: Settings) -> Learner:
     assert isinstance(settings, TransportSettings)
     if task.train.impressions is None or settings.learn_from == "clicks":
         return _by(TransportLearner)(task, settings)
-    return _by(ImpressionLearner)(task, settings)
+    kind = ImpressionLearner if isinstance(task.scorer, Factorization) else TowerLearner
+    return _by(kind)(task, settings)
 
 
 def _refuse_no_game(training: TrainingSettings, settings: Settings) -> None:

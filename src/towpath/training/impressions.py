@@ -59,9 +59,12 @@ class ImpressionBatches:
             # By user, as the rows of a table lie.
             yield self._batch(np.sort(order[start : start + self._batch_size]), draw, longest)
 
-    def _batch(
-        self, rows: NDArray[np.int64], draw: np.random.Generator, longest: int
-    ) -> ImpressionBatch:
+    def context(self, rows: NDArray[np.int64], longest: int) -> Context:
+        """The users of these impressions, each with the last `longest` items they had clicked before."""
+        users = self.impressions.users[rows].astype(np.int64)
+        return Context(torch.from_numpy(users), torch.from_numpy(self._past.before(rows, longest)))
+
+    def _batch(self, rows: NDArray[np.int64], draw: np.random.Generator, longest: int) -> ImpressionBatch:
         log = self.impressions
         users = log.users[rows].astype(np.int64)
         items = np.empty((len(rows), 1 + self._negatives), dtype=np.int64)
@@ -69,10 +72,13 @@ class ImpressionBatches:
         if self._negatives:
             self._sampler.fill(users, items, 1, draw)
         shown = self._shown.contains(np.repeat(users, items.shape[1]), items.ravel()).reshape(items.shape)
-        context = Context(torch.from_numpy(users), torch.from_numpy(self._past.before(rows, longest)))
         clicks = torch.from_numpy(np.asarray(log.labels)[rows].astype(np.float32))
         return ImpressionBatch(
-            rows, context, torch.from_numpy(items), clicks, torch.from_numpy(shown.astype(np.float32))
+            rows,
+            self.context(rows, longest),
+            torch.from_numpy(items),
+            clicks,
+            torch.from_numpy(shown.astype(np.float32)),
         )
 
 

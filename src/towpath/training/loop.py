@@ -53,9 +53,7 @@ def train(
     from it to the same floats that it would have reached undisturbed.
     """
     progress = _start(learner, validate, checkpoint)
-    own = _own_epochs(learner)
-    most = settings.epochs if own is None else min(own, settings.epochs)
-    while (reason := _stop_reason(progress, settings, most)) is None:
+    while (reason := _stop_reason(progress, settings, _own_epochs(learner))) is None:
         number = len(progress.history) + 1
         began = time.perf_counter()
         row: Row = {"epoch": number, **learner.epoch(number)}
@@ -101,12 +99,13 @@ def _own_epochs(learner: Learner) -> int | None:
     return getattr(learner, "own_epochs", None)
 
 
-def _stop_reason(progress: Progress, settings: TrainingSettings, most: int) -> str | None:
+def _stop_reason(progress: Progress, settings: TrainingSettings, own: int | None) -> str | None:
     """Why training is over, as a sentence; None while it is not."""
     done = len(progress.history)
     kept = f"epoch {progress.best_epoch}" if progress.best_epoch else "the start"
     if done - progress.best_epoch > settings.patience:
         return f"validation Hit@10 has not risen for {done - progress.best_epoch} epochs; {kept} is kept"
+    most = settings.epochs if own is None else own
     if done >= most:
         return f"all {most} epochs are done; {kept} is kept"
     return None

@@ -20,7 +20,14 @@ from towpath.transport.impressions.settings import LibrarySettings
 LIKENESS, RELEVANCE, CLICK = 0, 1, 2
 HEADS = 3
 # Weights of the losses of e, r and c: from near the log to far from it, and each head alone.
-MIXES = ((1.0, 0.3, 1.0), (0.3, 1.0, 0.3), (0.05, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+MIXES = (
+    (1.0, 0.3, 1.0),
+    (0.3, 1.0, 0.3),
+    (0.05, 1.0, 0.0),
+    (1.0, 0.0, 0.0),
+    (0.0, 1.0, 0.0),
+    (0.0, 0.0, 1.0),
+)
 # Those that do without the held-out impressions, and those that learn from all.
 PARTIAL, WHOLE = 0, 1
 

@@ -44,3 +44,9 @@ class LibrarySettings(Settings):
         description="Penalty on the squared weights of the members, standardised; the more held-out "
         "impressions of the rarer label there are, the less it weighs.",
     )
+    tower_epochs: int = Field(
+        12,
+        ge=1,
+        description="Most passes over the impressions of a model other than mf; how many it gets is chosen "
+        "by held-out impressions.",
+    )
