@@ -1,14 +1,15 @@
 """What methods truly earn on logs of impressions: the tables of docs/results/impressions.
 
-    python -m benchmarks.impressions --worlds 500-509 --exploration 0 .1 .5 1            latent worlds, 700 x 400
-    python -m benchmarks.impressions --worlds 500-509 --exploration 0 .5 --taste .2 .9   poor and good loggers
+    python -m benchmarks.impressions --worlds 500-509 --exploration 0 .1 .5 1       latent worlds, 700 x 400
+    python -m benchmarks.impressions --worlds 500-509 --exploration 0 .5 --taste .2 .9
     python -m benchmarks.impressions --worlds 500-509 --size default                     1,500 x 800, 60 shown
-    python -m benchmarks.impressions --worlds 500-502 --models ncf attention wide_deep --methods plain transport
+    python -m benchmarks.impressions --worlds 500-502 --models ncf wide_deep --methods plain transport
 
-Every world is split and every method fitted with default settings (--set KEY=VALUE or METHOD.KEY=VALUE changes
-that). A finished fit is kept in --kept, named after all that its numbers depend on, so that the same command
-goes on where it stopped. The tables are written to --out as CSV and Markdown: true clicks on a list of ten, and
-the difference to the first method in percent, paired by world, with 95 % t-intervals.
+Every world is split and every method fitted with default settings; --set KEY=VALUE or METHOD.KEY=VALUE
+changes that. A finished fit is kept in --kept, named after world, seed and settings, not the code (empty
+it when the code has changed), so that the same command goes on where it stopped. The tables are
+written to --out as CSV and Markdown: true clicks on a list of ten, and the difference to the first method in
+percent, paired by world, with 95 % t-intervals.
 """
 
 import argparse
@@ -124,7 +125,7 @@ class Kept:
 
 
 def write_table(path: Path, title: str, cells: Sequence[Cell], metric: str) -> None:
-    """One row a method: its mean and spread over worlds, and the paired difference to the first in percent."""
+    """One row a method: mean and spread over worlds, and the paired difference to the first in percent."""
     values: dict[str, dict[int, float]] = {}
     for cell in cells:
         if metric in cell:
@@ -135,7 +136,12 @@ def write_table(path: Path, title: str, cells: Sequence[Cell], metric: str) -> N
     lines = [",".join(heads), *(",".join(row) for row in rows)]
     path.with_suffix(".csv").write_text("\n".join(lines) + "\n")
     best = np.mean([cell["best"] for cell in cells if "best" in cell] or [np.nan])
-    text = [f"{title}. Best possible {best:.2f}.", "", "| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    text = [
+        f"{title}. Best possible {best:.2f}.",
+        "",
+        "| " + " | ".join(heads) + " |",
+        "|---" * len(heads) + "|",
+    ]
     text += ["| " + " | ".join(row) + " |" for row in rows]
     path.with_suffix(".md").write_text("\n".join(text) + "\n")
     print("\n".join(text), flush=True)
@@ -151,8 +157,8 @@ def row_of(label: str, values: dict[str, dict[int, float]], cells: Sequence[Cell
     spread = numbers.std(ddof=1) if len(numbers) > 1 else 0.0
     low, high = interval(gaps)
     return [
-        label, str(len(numbers)), f"{numbers.mean():.3f}", f"{spread:.3f}", f"{gaps.mean():+.1f}", f"{low:+.1f}",
-        f"{high:+.1f}", f"{share:.2f}", f"{seconds:.1f}",
+        label, str(len(numbers)), f"{numbers.mean():.3f}", f"{spread:.3f}", f"{gaps.mean():+.1f}",
+        f"{low:+.1f}", f"{high:+.1f}", f"{share:.2f}", f"{seconds:.1f}",
     ]  # fmt: skip
 
 

@@ -77,8 +77,8 @@ def evaluate(
 
 def _no_truth() -> DataError:
     return DataError(
-        "The protocol truth needs the true relevance of every pair, which only simulated worlds have; make one "
-        "by towpath simulate, or use the protocol full."
+        "The protocol truth needs the true relevance of every pair, which only simulated worlds have; make "
+        "one by towpath simulate, or use the protocol full."
     )
 
 

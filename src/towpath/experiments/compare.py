@@ -109,7 +109,7 @@ def _truth(split: Split, judging: Judging) -> NDArray[np.float32]:
     """The true relevance of every pair of the split."""
     if judging.truth is None:
         raise DataError(
-            "The protocol truth needs the folder of a simulated world, which holds its truth beside the events; "
-            "make one by towpath simulate, or use the protocol full."
+            "The protocol truth needs the folder of a simulated world, which holds its truth beside the "
+            "events; make one by towpath simulate, or use the protocol full."
         )
     return relevance_for(split.train, judging.truth)

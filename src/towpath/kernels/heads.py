@@ -1,6 +1,6 @@
 """Gradients of many small factorisations with several logistic heads each, trained on the same pairs.
 
-Compiled by numba where it is installed; plain torch otherwise, which the tests hold the compiled loop against.
+Compiled by numba where it is installed; plain torch otherwise, which tests hold the compiled loop against.
 """
 
 from typing import NamedTuple
@@ -10,6 +10,17 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from towpath.kernels.inner_products import arrays, numbered, usable
+
+
+class Tables(NamedTuple):
+    """The parameters of M members with vectors of length d and H heads.
+
+    Rows of users and items hold, member by member, the vector and then the biases of its heads.
+    """
+
+    users: Tensor  # (users, M (d + H))
+    items: Tensor  # (items, M (d + H))
+    bias: Tensor  # (M, H)
 
 
 class HeadTask(NamedTuple):
@@ -32,45 +43,43 @@ class MemberTask(NamedTuple):
     l2: Tensor  # (M,) penalty on the squared lengths of both vectors of a pair
 
 
-def head_logits(P: Tensor, Q: Tensor, bias: Tensor, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+def head_logits(tables: Tables, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
     """Logits (b, k, M, H) of all heads and squared lengths (b, k, M) of the two vectors.
 
-        logit_h = <p_u, q_i> + a_uh + b_ih + bias_h          for each member, with vectors of its own
-
-    P: (users, M (d + H)), Q: (items, M (d + H)): of each member the vector, then the biases of its heads.
+    logit_h = <p_u, q_i> + a_uh + b_ih + bias_h          for each member, with vectors of its own
     """
-    members, heads = bias.shape
-    d = P.shape[1] // members - heads
-    p = P[users].view(len(users), 1, members, d + heads)
-    q = Q[items].view(*items.shape, members, d + heads)
+    members, heads = tables.bias.shape
+    d = tables.users.shape[1] // members - heads
+    p = tables.users[users].view(len(users), 1, members, d + heads)
+    q = tables.items[items].view(*items.shape, members, d + heads)
     products = (p[..., :d] * q[..., :d]).sum(-1)
     lengths = p[..., :d].square().sum(-1) + q[..., :d].square().sum(-1)
-    return products[..., None] + p[..., d:] + q[..., d:] + bias, lengths
+    return products[..., None] + p[..., d:] + q[..., d:] + tables.bias, lengths
 
 
-def head_risk(P: Tensor, Q: Tensor, bias: Tensor, task: HeadTask, members: MemberTask) -> Tensor:
+def head_risk(tables: Tables, task: HeadTask, members: MemberTask) -> Tensor:
     """The sum over members, pairs and heads of  price * weight * (logistic loss + l2 * squared lengths)."""
-    logits, lengths = head_logits(P, Q, bias, task.users, task.items)
+    logits, lengths = head_logits(tables, task.users, task.items)
     losses = softplus(logits) - task.targets[:, :, None] * logits
     counts = members.prices * task.weights[members.groups].permute(1, 2, 0, 3)  # (b, k, M, H)
     return (counts * (losses + (members.l2 * lengths)[..., None])).sum()
 
 
 def head_gradients(
-    P: Tensor, Q: Tensor, bias: Tensor, task: HeadTask, members: MemberTask, sparse: tuple[bool, bool]
+    tables: Tables, task: HeadTask, members: MemberTask, sparse: tuple[bool, bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of `head_risk`; a `sparse` one, of P or of Q, holds the rows of the batch only."""
-    if not usable(P, Q):
-        return _by_autograd(P, Q, bias, task, members, sparse)
+    """The gradients of `head_risk`; a `sparse` one, of users or items, holds the rows of the batch only."""
+    if not usable(tables.users, tables.items):
+        return _by_autograd(tables, task, members, sparse)
     from towpath.kernels.compiled_heads import head_gradients as loop
 
-    user_rows, user_places = _places(P, task.users, sparse[0])
-    item_rows, item_places = _places(Q, task.items, sparse[1])
-    to_P, to_Q = (torch.zeros(n, t.shape[1]) for n, t in ((user_rows, P), (item_rows, Q)))
-    to_bias = torch.zeros_like(bias)
-    pairs = (task.users, task.items, user_places.places, item_places.places, task.targets, task.weights)
-    loop(*arrays(P, Q, bias, *pairs, *members, to_P, to_Q, to_bias))
-    return user_places.whole(to_P, P), item_places.whole(to_Q, Q), to_bias
+    user_rows, of_users = _places(tables.users, task.users, sparse[0])
+    item_rows, of_items = _places(tables.items, task.items, sparse[1])
+    width = tables.users.shape[1]
+    found = torch.zeros(user_rows, width), torch.zeros(item_rows, width), torch.zeros_like(tables.bias)
+    pairs = (task.users, task.items, of_users.places, of_items.places, task.targets, task.weights)
+    loop(*arrays(*tables, *pairs, *members, *found))
+    return of_users.whole(found[0], tables.users), of_items.whole(found[1], tables.items), found[2]
 
 
 class _Places(NamedTuple):
@@ -96,10 +105,13 @@ def _places(table: Tensor, codes: Tensor, sparse: bool) -> tuple[int, _Places]:
 
 
 def _by_autograd(
-    P: Tensor, Q: Tensor, bias: Tensor, task: HeadTask, members: MemberTask, sparse: tuple[bool, bool]
+    tables: Tables, task: HeadTask, members: MemberTask, sparse: tuple[bool, bool]
 ) -> tuple[Tensor, Tensor, Tensor]:
     with torch.enable_grad():
-        tables = [t.detach().requires_grad_() for t in (P, Q, bias)]
-        found = torch.autograd.grad(head_risk(*tables, task, members), tables)
-    to_P, to_Q = (g.to_sparse(1).coalesce() if s else g for g, s in zip(found, sparse, strict=False))
-    return to_P, to_Q, found[2]
+        own = Tables(*(t.detach().requires_grad_() for t in tables))
+        of_users, of_items, of_bias = torch.autograd.grad(head_risk(own, task, members), own)
+    if sparse[0]:
+        of_users = of_users.to_sparse(1).coalesce()
+    if sparse[1]:
+        of_items = of_items.to_sparse(1).coalesce()
+    return of_users, of_items, of_bias

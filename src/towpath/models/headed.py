@@ -104,7 +104,7 @@ class Headed(Scorer):
 
 
 def with_heads(tower: Scorer, heads: int, combine: Literal["sum", "product"]) -> Headed:
-    """This very tower, started already, with fresh heads on it."""
+    """The tower itself, started already, with fresh heads on it."""
     from towpath.models.registry import MODELS
 
     name = next(name for name, kind in MODELS.items() if kind is type(tower))

@@ -14,7 +14,7 @@ from towpath.worlds.store import ITEMS, TRUTH, USERS
 
 
 def truth_beside(data: str | Path) -> Path | None:
-    """The folder of a world whose events these are: the folder itself, or that of the file; None otherwise."""
+    """The folder of the world whose events these are: the path itself or its parent; None otherwise."""
     path = Path(data)
     return next((place for place in (path, path.parent) if (place / TRUTH).is_file()), None)
 
@@ -34,8 +34,8 @@ def _places(own: Vocabulary, wanted: Vocabulary, side: str) -> NDArray[np.int64]
     missing = np.flatnonzero(places == UNKNOWN)
     if len(missing):
         raise DataError(
-            f"The truth of a world covers its own {len(own):,} {side}s, but {len(missing):,} of {len(wanted):,} "
-            f"in the data are not among them (first: {wanted.ids(missing[:1])[0]!r}); judge the events that "
-            "belong to this world, without renaming anything."
+            f"The truth of a world covers its own {len(own):,} {side}s, but {len(missing):,} of "
+            f"{len(wanted):,} in the data are not among them (first: {wanted.ids(missing[:1])[0]!r}); judge "
+            "the events that belong to this world, without renaming anything."
         )
     return places

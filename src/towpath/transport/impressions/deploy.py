@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from towpath.kernels.heads import Tables
 from towpath.models.factorization import Factorization
 
 
@@ -19,23 +20,21 @@ class Sum:
     bias: Tensor  # ()
 
 
-def sum_of_members(P: Tensor, Q: Tensor, bias: Tensor, weights: Tensor) -> Sum:
-    """The heads of all members added with weights (M, H); a member's heads share its inner product.
-
-    P: (users, M (d + H)), Q: (items, M (d + H)), bias: (M, H), as in `kernels.heads`.
-    """
+@torch.no_grad()
+def sum_of_members(tables: Tables, weights: Tensor) -> Sum:
+    """The heads of all members added with weights (M, H); a member's heads share its inner product."""
     members, heads = weights.shape
-    d = P.shape[1] // members - heads
-    p, q = P.view(len(P), members, d + heads), Q.view(len(Q), members, d + heads)
+    d = tables.users.shape[1] // members - heads
+    p, q = (table.reshape(len(table), members, d + heads) for table in (tables.users, tables.items))
     own = weights.sum(1)
     # Half of the weight on each side keeps both well scaled; the sign goes to the users.
     half = own.abs().sqrt()
     return Sum(
-        users=(p[..., :d] * (half * own.sign())[:, None]).reshape(len(P), -1),
-        items=(q[..., :d] * half[:, None]).reshape(len(Q), -1),
+        users=(p[..., :d] * (half * own.sign())[:, None]).reshape(len(p), -1),
+        items=(q[..., :d] * half[:, None]).reshape(len(q), -1),
         user_bias=(p[..., d:] * weights).sum((1, 2)),
         item_bias=(q[..., d:] * weights).sum((1, 2)),
-        bias=(bias * weights).sum(),
+        bias=(tables.bias * weights).sum(),
     )
 
 

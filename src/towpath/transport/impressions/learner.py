@@ -69,12 +69,12 @@ class ImpressionLearner:
         count = len(self._members)
         if self._held_out is None:
             weights = fixed_weights(self._members)
-            total = sum_of_members(*self.library.tables(slice(0, count)), weights)
+            total = sum_of_members(self.library.tables(slice(0, count)), weights)
             return {"rank_loss": fill(self.scorer, total)}
         stack = self._stack(count, self._held_out)
         weights = torch.zeros(count, HEADS)
         weights[self._places()] = torch.from_numpy(stack.weights[:-1]).float()
-        total = sum_of_members(*self.library.tables(slice(count, 2 * count)), weights)
+        total = sum_of_members(self.library.tables(slice(count, 2 * count)), weights)
         return {"loss": stack.log_loss, "rank_loss": fill(self.scorer, total)}
 
     def _stack(self, count: int, held_out: HeldOut) -> Stack:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from towpath.kernels.heads import HeadTask, MemberTask, head_gradients, head_logits
+from towpath.kernels.heads import HeadTask, MemberTask, Tables, head_gradients, head_logits
 from towpath.models.pair_tables import table_of
 from towpath.models.scorer import Sizes
 from towpath.rng import Rng
@@ -30,25 +30,24 @@ class Library(nn.Module):
     @torch.no_grad()
     def gradients(self, task: HeadTask) -> dict[Tensor, Tensor]:
         """What reaches each parameter from a batch."""
-        tables = (self.users.weight, self.items.weight, self.bias)
-        sparse = (self.users.sparse, self.items.sparse)
-        found = head_gradients(*tables, task, self.task, sparse)
+        tables = Tables(self.users.weight, self.items.weight, self.bias)
+        found = head_gradients(tables, task, self.task, (self.users.sparse, self.items.sparse))
         return dict(zip(tables, found, strict=True))
 
     @torch.no_grad()
     def logits(self, users: Tensor, items: Tensor, members: slice) -> Tensor:
         """Logits (n, m, H) of the heads of these members for the pairs users (n,), items (n,)."""
-        found, _ = head_logits(*self.tables(members), users, items[:, None])
+        found, _ = head_logits(self.tables(members), users, items[:, None])
         return found[:, 0]
 
     @torch.no_grad()
     def user_biases(self, users: Tensor, members: slice) -> Tensor:
         """The part of those logits that is the user's alone: (n, m, H)."""
-        rows = self.tables(members)[0][users]
+        rows = self.tables(members).users[users]
         return rows.view(len(users), -1, self._dim + HEADS)[..., self._dim :]
 
-    def tables(self, members: slice) -> tuple[Tensor, Tensor, Tensor]:
+    def tables(self, members: slice) -> Tables:
         """The rows of users and items, and the biases, of some members alone."""
         width = self._dim + HEADS
         columns = slice(members.start * width, members.stop * width)
-        return self.users.weight[:, columns], self.items.weight[:, columns], self.bias[members]
+        return Tables(self.users.weight[:, columns], self.items.weight[:, columns], self.bias[members])
