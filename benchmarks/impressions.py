@@ -132,18 +132,18 @@ def write_table(path: Path, title: str, cells: Sequence[Cell], metric: str) -> N
             values.setdefault(cell["label"], {})[cell["world"]] = cell[metric]
     rows = [row_of(label, values, cells) for label in values]
     heads = ("method", "worlds", "true clicks", "sd", "over the first, %", "low", "high", "shown_share", "s")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [",".join(heads), *(",".join(row) for row in rows)]
-    path.with_suffix(".csv").write_text("\n".join(lines) + "\n")
     best = np.mean([cell["best"] for cell in cells if "best" in cell] or [np.nan])
-    text = [
-        f"{title}. Best possible {best:.2f}.",
-        "",
-        "| " + " | ".join(heads) + " |",
-        "|---" * len(heads) + "|",
-    ]
+    write_rows(path, f"{title}. Best possible {best:.2f}", heads, rows)
+
+
+def write_rows(path: Path, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table as CSV and as Markdown."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [",".join(head.replace(",", "") for head in heads), *(",".join(row) for row in rows)]
+    path.with_name(path.name + ".csv").write_text("\n".join(lines) + "\n")
+    text = [f"{title}.", "", "| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     text += ["| " + " | ".join(row) + " |" for row in rows]
-    path.with_suffix(".md").write_text("\n".join(text) + "\n")
+    path.with_name(path.name + ".md").write_text("\n".join(text) + "\n")
     print("\n".join(text), flush=True)
 
 

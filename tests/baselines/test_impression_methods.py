@@ -7,6 +7,7 @@ from small_impressions import small_log
 from towpath.baselines.conservative import ConservativeSettings, conservative_risk
 from towpath.baselines.esmm import CounterfactualSettings, escm2_risk, esmm_risk, product_loss
 from towpath.baselines.imitation import imitation_risk
+from towpath.baselines.inverse_propensity import shown_risk as inverse_propensity_of_shown
 from towpath.baselines.shown import shown_risk
 from towpath.errors import DataError
 from towpath.methods.recipe import Recipe
@@ -99,3 +100,30 @@ def test_any_model_can_be_the_tower(model: str, settings: dict) -> None:
     assert found.best_epoch == len(found.history) >= 2
     assert type(found.scorer).__name__ == "Headed"
     assert found.scorer.weights.isfinite().all()
+
+
+@pytest.mark.parametrize("method", ["plain", "ipw", "doubly-robust", "adversarial"])
+def test_methods_of_pairs_learn_from_what_was_shown(method: str) -> None:
+    given = {"propensity": "given"} if method in ("ipw", "doubly-robust") else {}
+    found = fit(LOG, Recipe("mf", method, FAST | given | {"pairs": "shown"}))
+    other = fit(LOG, Recipe("mf", method, FAST | given))
+    assert not torch.equal(found.scorer.items.weight, other.scorer.items.weight)
+    with pytest.raises(DataError, match="holds positives alone"):
+        fit(small_split(), Recipe("mf", method, FAST | {"pairs": "shown"}))
+
+
+def test_inverse_propensity_on_shown_pairs_by_hand() -> None:
+    found = inverse_propensity_of_shown(torch.zeros(2), torch.tensor([1.0, 0.0]), torch.tensor([0.5, 0.25]))
+    assert float(found) == pytest.approx(np.log(2))  # the weights add up to one
+    found = inverse_propensity_of_shown(
+        torch.tensor([2.0, 0.0]), torch.tensor([1.0, 0.0]), torch.tensor([1.0, 0.5])
+    )
+    assert float(found) == pytest.approx((up(2) + 2 * np.log(2)) / 3)
+
+
+def test_known_exposure_makes_expomf_doubt_less() -> None:
+    settings = {"epochs": 3, "embedding_dim": 4}
+    known, inferred = (
+        fit(LOG, Recipe("mf", "expomf", settings | {"known_exposure": known})) for known in (True, False)
+    )
+    assert known.history[-1]["exposure"] > inferred.history[-1]["exposure"]

@@ -96,7 +96,8 @@ def _risk(risk: Callable[..., Any], *, heads: int = 0) -> Callable[[Task, Settin
 def _transport(task: Task, settings: Settings) -> Learner:
     """On impressions where the log has them, otherwise the game on clicks."""
     assert isinstance(settings, TransportSettings)
-    if task.train.impressions is None or settings.learn_from == "clicks":
+    positives_alone = task.train.impressions is None and settings.solver == "auto"
+    if positives_alone or settings.solver == "game":
         return _by(TransportLearner)(task, settings)
     kind = ImpressionLearner if isinstance(task.scorer, Factorization) else TowerLearner
     return _by(kind)(task, settings)

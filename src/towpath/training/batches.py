@@ -13,6 +13,7 @@ from towpath.models.scorer import Context, Scorer, context_of
 from towpath.rng import Rng
 from towpath.training.batch import Batch as Batch  # what is made here
 from towpath.training.batch import Batches as Batches
+from towpath.training.impressions import ShownBatches
 from towpath.training.negatives import Draw, TrainingNegatives
 from towpath.training.ranking import LiveRanking
 from towpath.training.settings import TrainingSettings
@@ -23,6 +24,8 @@ def make_batches(
     train: Interactions, scorer: Scorer, settings: TrainingSettings, ranking: LiveRanking | None = None
 ) -> Batches:
     """The batches that the settings ask for and the scorer can learn from."""
+    if settings.pairs == "shown":
+        return ShownBatches(train, scorer, settings.batch_size)
     if scorer.learns_from_windows:
         return WindowBatches(train, scorer, settings, TrainingNegatives(train, scorer, settings, ranking))
     if settings.pairs == "catalogue":

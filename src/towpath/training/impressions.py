@@ -13,6 +13,7 @@ from towpath.data.negatives import NegativeSampler, PairSet
 from towpath.errors import DataError
 from towpath.models.scorer import Context, Scorer
 from towpath.rng import Rng
+from towpath.training.batch import Batch
 
 # Steps an epoch: small logs in large batches would get too few, large ones in small batches take too long.
 _STEPS = 100
@@ -50,10 +51,15 @@ class ImpressionBatches:
     def __len__(self) -> int:
         return -(-len(self._rows) // self._batch_size)
 
-    def epoch(self, number: int, rng: Rng, scorer: Scorer | None = None) -> Iterator[ImpressionBatch]:
-        """The batches of this epoch; `scorer` says how long the histories in the contexts are."""
-        order = rng.numpy("impressions", number).permutation(self._rows)
-        draw = rng.numpy("catalogue", number)
+    def epoch(
+        self, number: int, rng: Rng, scorer: Scorer | None = None, *, name: str = ""
+    ) -> Iterator[ImpressionBatch]:
+        """The batches of this epoch; `scorer` says how long the histories in the contexts are.
+
+        `name` sets apart several passes of one epoch.
+        """
+        order = rng.numpy(name + "impressions", number).permutation(self._rows)
+        draw = rng.numpy(name + "catalogue", number)
         longest = 0 if scorer is None else scorer.history_length
         for start in range(0, len(order), self._batch_size):
             # By user, as the rows of a table lie.
@@ -80,6 +86,25 @@ class ImpressionBatches:
             clicks,
             torch.from_numpy(shown.astype(np.float32)),
         )
+
+
+class ShownBatches:
+    """What was shown, clicked or not, in the form of all batches: one item in each row."""
+
+    def __init__(self, train: Interactions, scorer: Scorer, batch_size: int = 0) -> None:
+        self.train, self._scorer = train, scorer
+        self._batches = ImpressionBatches(train, 0, batch_size)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def refresh(self) -> None:
+        """Nothing to get ready: no pair is drawn."""
+
+    def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:
+        """Every impression once."""
+        for batch in self._batches.epoch(number, rng, self._scorer, name=name):
+            yield Batch(batch.context, batch.items, batch.clicks[:, None])
 
 
 class _Past:

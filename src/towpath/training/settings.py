@@ -16,10 +16,11 @@ class TrainingSettings(Settings):
         ge=0,
         description="Stop after more than this many epochs without a better validation Hit@10 (full).",
     )
-    pairs: Literal["sampled", "catalogue"] = Field(
+    pairs: Literal["sampled", "catalogue", "shown"] = Field(
         "sampled",
-        description="What each step looks at: positives with `sampled` negatives, or users with the whole "
-        "`catalogue`, every untaken item a negative (best where users times items is not too large).",
+        description="What each step looks at: positives with `sampled` negatives, users with the whole "
+        "`catalogue`, every untaken item a negative (best where users times items is not too large), or, in "
+        "a log of impressions, what was `shown`, clicked or not.",
     )
     loss: Literal["logistic", "softmax"] = Field(
         "logistic",

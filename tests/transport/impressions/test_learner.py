@@ -109,7 +109,7 @@ def test_the_penalty_goes_from_shown_only_to_imitation() -> None:
 
 
 def test_clicks_alone_play_the_game() -> None:
-    settings = {"learn_from": "clicks", "epochs": 3, "embedding_dim": 6}
+    settings = {"solver": "game", "epochs": 3, "embedding_dim": 6}
     assert "penalty" in fit(LOG, Recipe("mf", "transport", settings)).history[-1]
 
 

@@ -10,10 +10,10 @@ from towpath.models.scorer import Settings
 class LibrarySettings(Settings):
     """Settings of transport on impressions."""
 
-    learn_from: Literal["log", "clicks"] = Field(
-        "log",
-        description="`log`: all that was shown, where the log says so, otherwise clicks; `clicks`: clicks "
-        "against the catalogue, whatever the log says.",
+    solver: Literal["auto", "library", "game"] = Field(
+        "auto",
+        description="`library`: heads on one representation, learned from impressions; `game`: f, w and g on "
+        "the pairs that `pairs` names; `auto`: the library where the log has impressions, else the game.",
     )
     penalty: float | None = Field(
         None,
