@@ -2,9 +2,9 @@
 
     python -m benchmarks.impressions_kuairand --data-dir DIR [--users 3000 --videos 1500] [--features]
 
-The most active users and the most shown videos; ten days of impressions to learn from (the tenth validates), the
-last four to judge by, without pairs that were shown before. AUC and NDCG@10 are within what a user was shown,
-means over users with a click and without; Hit@10 is that of clicks among the whole catalogue (protocol full).
+The most active users and the most shown videos; ten days of impressions to learn from (the tenth validates),
+the last four to judge by, without pairs that were shown before. AUC and NDCG@10 are within what a user was
+shown, means over users with both labels; Hit@10 is that of clicks among the whole catalogue (protocol full).
 The numbers of every fit are kept in --kept, as in benchmarks.impressions.
 """
 
@@ -111,7 +111,7 @@ def judge(split: Split, about: Cell) -> Cell:
 
 
 def within_shown(scorer: Scorer, split: Split) -> tuple[float, float]:
-    """AUC and NDCG@10 among what each user was shown in test and had not been shown before: means over users."""
+    """AUC and NDCG@10 among what each user was shown in test, and never before: means over users."""
     test, before = split.test.rows, split.before_test
     new = ~np.isin(test.pair_keys(), before.rows.pair_keys())
     aucs, gains = [], []

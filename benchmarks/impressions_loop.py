@@ -2,8 +2,8 @@
 
     python -m benchmarks.impressions_loop --worlds 500-509 --rounds 10 --methods plain imitation ipw transport
 
-Worlds of 700 x 400 whose first logger showed 40 items a user without exploration. Every round each arm is trained
-on all that it has shown so far (and the first log), shows every user a list of ten, and logs what was clicked.
+Worlds of 700 x 400 whose first logger showed 40 items a user without exploration. Every round each arm is
+trained on all that it has shown so far (and the first log), shows every user a list of ten, and logs clicks.
 Rounds are kept in --kept, so that the same command goes on where it stopped.
 """
 
