@@ -58,8 +58,10 @@ def write(
                 f"{gaps.mean():+.1f}",
                 f"{low:+.1f}",
                 f"{high:+.1f}",
+                f"{np.mean(covered[method]):.2f}",
+                f"{by_round[0]:.2f}",
+                f"{by_round[-1]:.2f}",
             ]
-            + [f"{np.mean(covered[method]):.2f}", f"{by_round[0]:.2f}", f"{by_round[-1]:.2f}"]
         )
     heads = ("method", "worlds", "true clicks", "over the first, %", "low", "high", "coverage")
     heads += ("first round", "last round")
