@@ -50,19 +50,8 @@ def write(
         gaps = 100 * (total / first - 1)
         low, high = interval(gaps)
         by_round = np.array(found[method]).mean(axis=0)
-        rows.append(
-            [
-                method,
-                str(len(total)),
-                f"{total.mean():.2f}",
-                f"{gaps.mean():+.1f}",
-                f"{low:+.1f}",
-                f"{high:+.1f}",
-                f"{np.mean(covered[method]):.2f}",
-                f"{by_round[0]:.2f}",
-                f"{by_round[-1]:.2f}",
-            ]
-        )
+        shares = (total.mean(), gaps.mean(), low, high, np.mean(covered[method]), by_round[0], by_round[-1])
+        rows.append([method, str(len(total)), *(f"{value:.2f}" for value in shares)])
     heads = ("method", "worlds", "true clicks", "over the first, %", "low", "high", "coverage")
     heads += ("first round", "last round")
     title = f"{asked.rounds} rounds of the closed loop, exploration {asked.exploration:g}"

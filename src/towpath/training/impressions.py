@@ -15,9 +15,9 @@ from towpath.models.scorer import Context, Scorer
 from towpath.rng import Rng
 from towpath.training.batch import Batch
 
-# Steps an epoch: small logs in large batches would get too few, large ones in small batches take too long.
+# Steps an epoch: small logs in large batches would get too few.
 _STEPS = 100
-_SMALLEST, _LARGEST = 256, 65_536
+_SMALLEST, _LARGEST = 256, 4096
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,9 @@ class ImpressionLearner:
     ) -> None:
         self.scorer = scorer
         self._settings, self._rng = settings, rng
-        self.own_epochs: int | None = min(training.epochs, settings.library_epochs)
         self._batches = ImpressionBatches(train, settings.library_negatives, training.batch_size)
+        enough = settings.epochs_for(len(self._batches.impressions))
+        self.own_epochs: int | None = min(training.epochs, enough)
         self._members = members_of(settings)
         self._stacked = settings.penalty is None
         self.library = Library(

@@ -7,6 +7,10 @@ from pydantic import Field
 from towpath.models.scorer import Settings
 
 
+# Impressions that are enough for the members to settle, all passes together.
+_ENOUGH, _MOST_EPOCHS, _FEWEST_EPOCHS = 6_000_000, 30, 4
+
+
 class LibrarySettings(Settings):
     """Settings of transport on impressions."""
 
@@ -28,7 +32,10 @@ class LibrarySettings(Settings):
         description="Penalties on the squared lengths of vectors; every kind of member is trained with each.",
     )
     library_epochs: int = Field(
-        30, ge=1, description="Passes over the impressions; the step size falls to a tenth, the last is kept."
+        0,
+        ge=0,
+        description="Passes over the impressions, while the step size falls to a tenth; 0: 30, and fewer where "
+        "there are more than 200,000 impressions, at least 4. The last one is kept.",
     )
     library_rate: float = Field(0.01, gt=0, description="Step size of the members at first.")
     library_negatives: int = Field(
@@ -50,3 +57,7 @@ class LibrarySettings(Settings):
         description="Most passes over the impressions of a model other than mf; how many it gets is chosen "
         "by held-out impressions.",
     )
+
+    def epochs_for(self, impressions: int) -> int:
+        """Passes over the log when there are so many impressions."""
+        return self.library_epochs or min(_MOST_EPOCHS, max(_FEWEST_EPOCHS, _ENOUGH // max(1, impressions)))
