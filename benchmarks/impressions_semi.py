@@ -1,9 +1,9 @@
-"""Methods in worlds made from real ratings, with exposures logged: the table of docs/results/impressions/semi.
+"""Methods in worlds made from real ratings, with exposures logged: a table of docs/results/impressions.
 
     python -m benchmarks.impressions_semi --data ml-1m --data-dir DIR --worlds 500-502
 
-What a user likes is a factorisation of the ratings, what was shown a random network of its vectors; clicks come
-by chance. Numbers and files as in benchmarks.impressions.
+What a user likes is a factorisation of the ratings, what was shown a random network of its vectors; clicks
+come by chance. Numbers and files as in benchmarks.impressions.
 """
 
 import argparse
