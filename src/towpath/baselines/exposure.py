@@ -54,6 +54,11 @@ class ExposureSettings(Settings):
         description="Pseudo-users that the prior adds, as a multiple of the users in the data; 0: none "
         "beyond a and b.",
     )
+    known_exposure: bool = Field(
+        False,
+        description="Whether what was shown and not clicked counts as seen, where the log says so; otherwise "
+        "its exposure is inferred like that of any untaken pair.",
+    )
     prior_power: float = Field(
         0.0,
         ge=0,
@@ -141,6 +146,8 @@ class ExposureLearner(Learner):
         self._settings = settings
         self._by_user = interaction_matrix(train)
         self._by_item = self._by_user.T.tocsr()
+        shown = interaction_matrix(train.rows) if settings.known_exposure else self._by_user
+        self._seen = {True: shown.T.tocsr(), False: shown}  # by item, by user
         self._prior = _prior_counts(train, settings)
         self.exposure = Exposure(train.n_items, settings.init_mu)
         with torch.no_grad():  # a pair's score is its inner product alone
@@ -182,6 +189,8 @@ class ExposureLearner(Learner):
         shown = torch.empty(len(own), dtype=torch.float64)
         for block in _blocks(interacted, own.shape[1]):
             chances = self._chances(own[block.rows] @ other.T, block, self._mu_of(block, by_item))
+            seen = self._seen[by_item][block.rows].tocoo()
+            chances[torch.from_numpy(seen.row).long(), torch.from_numpy(seen.col).long()] = 1
             shown[block.rows] = chances.sum(1, dtype=torch.float64)
             right = functional.embedding_bag(block.columns, other, block.starts, mode="sum")
             # Both sides over the precision.

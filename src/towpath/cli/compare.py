@@ -33,7 +33,7 @@ class CompareOptions:
     ] = "plain"
     seeds: Annotated[str, typer.Option(help="How many (3: seeds 0, 1, 2) or which (100,101).")] = "3"
     protocols: Annotated[
-        str, typer.Option("--protocol", "--protocols", help="One or more of full, sampled, paper.")
+        str, typer.Option("--protocol", "--protocols", help="One or more of full, sampled, paper, truth.")
     ] = "full"
     on: Annotated[str, typer.Option(help="test or validation.")] = "test"
     k: HowMany = 10
@@ -68,7 +68,7 @@ def compare(
         recipe.resolve()  # wrong settings are reported before the data are read, which may take long
     if options.out is not None:
         refuse_foreign(options.out)
-    request = _Request(recipes, seeds_in(options.seeds), _evaluation_config(options))
+    request = _Request(recipes, seeds_in(options.seeds), _evaluation_config(data, options))
     try:
         split = split_data(read_data(data, prepare, output).interactions, prepare)
         say_other_data(tuned, split.fingerprint, output)
@@ -93,8 +93,9 @@ class _Request:
     evaluation: "EvaluationConfig"
 
 
-def _evaluation_config(options: CompareOptions) -> "EvaluationConfig":
+def _evaluation_config(data: str, options: CompareOptions) -> "EvaluationConfig":
     from towpath.experiments.run_result import EvaluationConfig
+    from towpath.worlds.truth import truth_beside
 
     return EvaluationConfig(
         protocols=cast(
@@ -102,6 +103,7 @@ def _evaluation_config(options: CompareOptions) -> "EvaluationConfig":
         ),  # checked with the data
         on=cast("Part", options.on),
         k=options.k,
+        truth=truth_beside(data),
     )
 
 

@@ -3,10 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from towpath.data.split import Split
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, DataError
 from towpath.evaluation.comparison import Comparison, compare
 from towpath.evaluation.evaluate import evaluate, refuse_impossible
+from towpath.evaluation.protocols import EvalProtocol
 from towpath.evaluation.result import Evaluation
 from towpath.experiments.pool import Work, workers
 from towpath.experiments.result_store import ResultStore, open_store
@@ -20,7 +24,9 @@ from towpath.experiments.run_result import (
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.registry import depends_on_seed
+from towpath.models.scorer import Scorer
 from towpath.rng import Rng
+from towpath.worlds.truth import relevance_for
 
 
 def compare_fits(
@@ -42,6 +48,8 @@ def compare_fits(
         raise ConfigError("A comparison needs at least one model and one seed.")
     for recipe in recipes.values():  # wrong settings are reported before the first fit
         recipe.resolve()
+    if "truth" in evaluation.protocols:
+        _truth(split, evaluation)
     for protocol in evaluation.protocols:
         refuse_impossible(split, protocol, evaluation.on, evaluation.k)
     runs = _run_all(split, run_specs(recipes, seeds), evaluation, work)
@@ -105,8 +113,22 @@ def _fit_and_evaluate(shared: tuple[Split, EvaluationConfig], spec: RunSpec) -> 
     split, evaluation = shared
     before = processor_seconds()
     fitted = fit(split, spec.recipe)
-    evaluations = tuple(
-        evaluate(fitted.scorer, split, protocol=p, on=evaluation.on, k=evaluation.k)
-        for p in evaluation.protocols
-    )
+    evaluations = tuple(_evaluate(fitted.scorer, split, p, evaluation) for p in evaluation.protocols)
     return spec, result_of(spec, fitted, evaluations, processor_seconds() - before)
+
+
+def _evaluate(
+    scorer: Scorer, split: Split, protocol: EvalProtocol, evaluation: EvaluationConfig
+) -> Evaluation:
+    relevance = _truth(split, evaluation) if protocol == "truth" else None
+    return evaluate(scorer, split, protocol=protocol, on=evaluation.on, k=evaluation.k, relevance=relevance)
+
+
+def _truth(split: Split, evaluation: EvaluationConfig) -> NDArray[np.float32]:
+    """The true relevance of every pair of the split."""
+    if evaluation.truth is None:
+        raise DataError(
+            "The protocol truth needs the folder of a simulated world, which holds its truth next to the "
+            "events; make one by towpath simulate create, or use the protocol full."
+        )
+    return relevance_for(split.train, evaluation.truth)

@@ -2,7 +2,8 @@
 
 import resource
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,10 +29,12 @@ class EvaluationConfig:
     protocols: Sequence[EvalProtocol] = ("full",)
     on: Part = "test"
     k: int = 10
+    truth: Path | None = None  # folder of the world that the protocol `truth` evaluates by
 
     def to_json(self) -> dict[str, Any]:  # a JSON object
         """The same as plain values."""
-        return asdict(self) | {"protocols": list(self.protocols)}
+        # The truth belongs to the data, wherever it lies.
+        return {"protocols": list(self.protocols), "on": self.on, "k": self.k}
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ class TrainingSettings(Settings):
         ge=0,
         description="Stop after more than this many epochs without a better validation Hit@10 (full).",
     )
-    pairs: Literal["sampled", "catalogue"] = Field(
+    pairs: Literal["sampled", "catalogue", "shown"] = Field(
         "sampled",
-        description="What each step scores: positives with `sampled` negatives, or users with the whole "
-        "`catalogue`, with all items without an interaction as negatives (for small "
-        "catalogues).",
+        description="What each step scores: positives with `sampled` negatives, users with the whole "
+        "`catalogue`, with all items without an interaction as negatives (for small catalogues), or, in a "
+        "log of impressions, what was `shown`, clicked or not.",
     )
     loss: Literal["logistic", "softmax"] = Field(
         "logistic",

@@ -6,8 +6,8 @@ from pydantic import Field, model_validator
 
 from towpath.errors import ConfigError
 from towpath.models.registry import refuse_untrainable
-from towpath.models.scorer import Settings
 from towpath.training.settings import TrainingSettings
+from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.objective import Measure
 from towpath.transport.reco import Relaxation
 
@@ -18,7 +18,7 @@ Schedule = Literal["flat", "nested", "simultaneous"]
 Lipschitz = Literal["max-norm", "gradient-penalty", "frozen", "none"]
 
 
-class TransportSettings(Settings):
+class TransportSettings(LibrarySettings):
     """Settings of transportation-regularised training."""
 
     players: Players = Field(
@@ -39,12 +39,6 @@ class TransportSettings(Settings):
         description="`normalised` measures, or the paper's raw sums (`literal`), whose game degenerates.",
     )
 
-    penalty: float = Field(
-        1.0,
-        ge=0,
-        description="Weight of the distance between the weighted training pairs and the pairs that are "
-        "shown.",
-    )
     target_distance: float | None = Field(
         None, ge=0, description="If set, the penalty is learned so that the distance stays below this (rho)."
     )
