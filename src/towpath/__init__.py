@@ -126,12 +126,19 @@ def split(
     raise unknown_name("split", how, SPLIT_STRATEGIES)
 
 
-def fit(split: "Split", model: str = "mf", method: str = "plain", seed: int = 0, **settings: Any) -> "Fit":
+def fit(
+    split: "Split",
+    model: str = "mf",
+    method: str = "plain",
+    seed: int = 0,
+    device: str = "cpu",
+    **settings: Any,
+) -> "Fit":
     """A trained model; `settings` are those of the model, the fit loop and the method, as in --set."""
     from towpath.methods.recipe import Recipe
     from towpath.methods.run import fit
 
-    return fit(split, Recipe(model, method, settings, seed))
+    return fit(split, Recipe(model, method, settings, seed, device))
 
 
 def evaluate(
@@ -141,12 +148,19 @@ def evaluate(
     protocol: "EvalProtocol" = "full",
     on: "Part" = "test",
     k: int = 10,
+    device: str | None = None,
 ) -> "Evaluation":
-    """Per-user values of every metric under a named protocol; `.metrics()` takes the means."""
+    """Per-user values of every metric under a named protocol; `.metrics()` takes the means.
+
+    With a device the model is moved there first; otherwise it is evaluated where it is.
+    """
+    from towpath.device import device_named
     from towpath.evaluation.evaluate import evaluate
     from towpath.training.fit import Fit
 
     scorer = model.scorer if isinstance(model, Fit) else model
+    if device is not None:
+        scorer.to(device_named(device))
     return evaluate(scorer, split, protocol=protocol, on=on, k=k)
 
 
@@ -192,8 +206,11 @@ def save(model: "Fit", split: "Split", folder: str | Path) -> None:
     save_artifact(artifact_of(model, split), Path(folder))
 
 
-def load(folder: str | Path) -> "Recommender":
-    """The recommender of a run or artifact folder, once every byte of it has been checked."""
+def load(folder: str | Path, device: str = "cpu") -> "Recommender":
+    """The recommender of a run or artifact folder, once every byte of it has been checked.
+
+    It may have been trained on another device than it scores on.
+    """
     from towpath.serving.recommender import load
 
-    return load(folder)
+    return load(folder, device)

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.errors import ConfigError
 from towpath.models.players import player_model
 from towpath.models.registry import refuse_untrainable
@@ -115,7 +116,7 @@ class AdversarialLearner:
         self.adversary = player_model(settings.g, "g", scorer, train, rng)
         _refuse_other_histories(self.adversary, scorer)
         self._adversary_optimiser = Optimiser([self.adversary], settings.learning_rate_g, training.clip_norm)
-        self.link = PropensityLink(settings.min_propensity, settings.label_effect)
+        self.link = PropensityLink(settings.min_propensity, settings.label_effect).to(device_of(scorer))
         self._link_optimiser = Optimiser([self.link], settings.learning_rate_link)
 
     def epoch(self, number: int) -> EpochMetrics:

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from towpath.baselines.propensity import PropensitySettings, floored, make_propensity
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.errors import ConfigError
 from towpath.models.players import player_rng
 from towpath.models.registry import model_type, parse_settings, refuse_untrainable
@@ -94,7 +95,7 @@ class DoublyRobustLearner:
         self._imputation_optimiser = Optimiser(
             [self.imputation], settings.learning_rate_imputation, training.clip_norm
         )
-        self.propensity = make_propensity(train, settings, rng)
+        self.propensity = make_propensity(train, settings, rng).to(device_of(scorer))
 
     def epoch(self, number: int) -> EpochMetrics:
         """One pass over the positives."""
@@ -186,4 +187,4 @@ def _imputation_model(
     chosen = parse_settings(kind.settings_type, {"embedding_dim": settings.imputation_dim} if sized else {})
     model = kind(chosen, scorer.sizes)
     model.initialise(train, player_rng(rng, "imputation"))
-    return model
+    return model.to(device_of(scorer))

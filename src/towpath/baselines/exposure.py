@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of, has_double
 from towpath.errors import ConfigError
 from towpath.kernels.ridge import gram_matrices, ridge_solve, rows_for
 from towpath.models.ease import interaction_matrix
@@ -96,15 +97,15 @@ class _Block:
     columns: Tensor  # (m,)
 
 
-def _blocks(interacted: "sparse.csr_matrix", dim: int) -> Iterator[_Block]:
+def _blocks(interacted: "sparse.csr_matrix", dim: int, device: torch.device) -> Iterator[_Block]:
     """All rows, so few at a time that neither the scores nor the Gram matrices of a block are large."""
     step = min(rows_per_block(interacted.shape[1]), rows_for(dim))
     for start in range(0, interacted.shape[0], step):
         rows = slice(start, min(start + step, interacted.shape[0]))
-        bounds = torch.from_numpy(interacted.indptr[start : rows.stop + 1]).long()
+        bounds = torch.from_numpy(interacted.indptr[start : rows.stop + 1]).long().to(device)
         lengths = bounds.diff()
-        columns = torch.from_numpy(interacted.indices[int(bounds[0]) : int(bounds[-1])]).long()
-        inside = torch.arange(len(lengths)).repeat_interleave(lengths)
+        columns = torch.from_numpy(interacted.indices[int(bounds[0]) : int(bounds[-1])]).long().to(device)
+        inside = torch.arange(len(lengths), device=device).repeat_interleave(lengths)
         yield _Block(rows, bounds[:-1] - bounds[0], inside, columns)
 
 
@@ -123,12 +124,14 @@ class ExposureLearner:
     def __init__(self, scorer: Scorer, train: Interactions, settings: ExposureSettings) -> None:
         if not isinstance(scorer, Factorization):
             raise ConfigError(f"ExpoMF trains mf only, and the model is a {type(scorer).__name__}.")
+        if not has_double(device_of(scorer)):
+            raise ConfigError("ExpoMF computes in double precision, which this device lacks; use cpu.")
         self.scorer: Factorization = scorer
         self._settings = settings
         self._by_user = interaction_matrix(train)
         self._by_item = self._by_user.T.tocsr()
-        self._prior = _prior_counts(train, settings)
-        self.mu = torch.full((train.n_items,), settings.init_mu)
+        self._prior = _prior_counts(train, settings, device_of(scorer))
+        self.mu = torch.full((train.n_items,), settings.init_mu, device=device_of(scorer))
         with torch.no_grad():  # a pair's score is its inner product alone
             for table in (scorer.users, scorer.items):
                 table.weight[:, -1] = 0
@@ -156,8 +159,8 @@ class ExposureLearner:
         Each row of `interacted` belongs to one of `own`; E[a] is that of the vectors before.
         """
         by_item = interacted is self._by_item
-        shown = torch.empty(len(own), dtype=torch.float64)
-        for block in _blocks(interacted, own.shape[1]):
+        shown = torch.empty(len(own), dtype=torch.float64, device=own.device)
+        for block in _blocks(interacted, own.shape[1], own.device):
             chances = self._chances(own[block.rows] @ other.T, block, self._mu_of(block, by_item))
             shown[block.rows] = chances.sum(1, dtype=torch.float64)
             right = functional.embedding_bag(block.columns, other, block.starts, mode="sum")
@@ -186,8 +189,8 @@ class ExposureLearner:
         Exposures are summed over.
         """
         users, items = self.scorer.users.weight[:, :-1], self.scorer.items.weight[:, :-1]
-        total = torch.zeros((), dtype=torch.float64)
-        for block in _blocks(self._by_user, users.shape[1]):
+        total = torch.zeros((), dtype=torch.float64, device=users.device)
+        for block in _blocks(self._by_user, users.shape[1], users.device):
             scores = users[block.rows] @ items.T
             not_interacted, interacted = pair_log_evidence(scores, self.mu[None], self._settings.precision)
             not_interacted[block.inside, block.columns] = interacted[block.inside, block.columns]
@@ -204,21 +207,23 @@ class ExposureLearner:
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Go back to a state."""
         self.scorer.load_state_dict(strip_prefix("scorer", state))
-        self.mu = strip_prefix("exposure", state)["mu"].clone()
+        self.mu = strip_prefix("exposure", state)["mu"].to(self.mu.device).clone()
 
     def auxiliary_state(self) -> dict[str, Tensor]:
         """Each item's chance of being shown."""
         return add_prefix("exposure", {"mu": self.mu})
 
 
-def _prior_counts(train: Interactions, settings: ExposureSettings) -> tuple[Tensor, Tensor]:
+def _prior_counts(
+    train: Interactions, settings: ExposureSettings, device: torch.device
+) -> tuple[Tensor, Tensor]:
     """The numbers a and b of every item's Beta prior: (n_items,) each.
 
         a_i = a + n p_i,   b_i = b + n (1 - p_i),   p_i = (c_i / max c)^prior_power
 
     with c the items' counts and n = prior_weight times the number of users.
     """
-    counts = torch.from_numpy(train.item_counts).double()
+    counts = torch.from_numpy(train.item_counts).double().to(device)
     share = (counts / counts.max().clamp(min=1)) ** settings.prior_power
     further = settings.prior_weight * train.n_users
     return settings.prior_shown + further * share, settings.prior_hidden + further * (1 - share)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from towpath.baselines.propensity import PropensitySettings, floored, make_propensity
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
@@ -91,7 +92,7 @@ class InversePropensityLearner:
         self._train, self._training, self._settings, self._rng = train, training, settings, rng
         self._batches = make_batches(train, scorer, training)
         self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
-        self.propensity = make_propensity(train, settings, rng)
+        self.propensity = make_propensity(train, settings, rng).to(device_of(scorer))
 
     def epoch(self, number: int) -> EpochMetrics:
         """One pass over the positives."""

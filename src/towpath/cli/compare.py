@@ -59,7 +59,7 @@ def compare(
     """
     use_threads(training.threads)
     tuned = read_tuned(options.tuned or ())
-    recipes = recipes_of(_names(options), parse_settings(training.set), tuned)
+    recipes = recipes_of(_names(options), parse_settings(training.set), tuned, training.device)
     for recipe in recipes.values():
         recipe.resolve()  # a wrong setting is said before the data are read, which may take long
     if options.out is not None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from towpath.cli.options import HowMany, RunFolder
+from towpath.cli.options import Device, HowMany, RunFolder
 from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import use_threads
 
@@ -19,16 +19,18 @@ def evaluate(
     protocol: Annotated[str, typer.Option(help="full, sampled or paper: part of every number.")] = "full",
     on: Annotated[str, typer.Option(help="test or validation.")] = "test",
     k: HowMany = 10,
+    device: Device = "cpu",
 ) -> None:
     """Evaluate a run on the part of the data that it was not trained on."""
     use_threads(1)
+    from towpath.device import device_named
     from towpath.evaluation.evaluate import evaluate as evaluate_scorer
     from towpath.serving.run import Run
 
-    opened = Run(run)
+    place, opened = device_named(device), Run(run)
     with output.working(f"Evaluating {run}"):
         result = evaluate_scorer(
-            opened.artifact.scorer,
+            opened.artifact.scorer.to(place),
             opened.split,
             protocol=cast("EvalProtocol", protocol),  # an unknown name is refused there, with a suggestion
             on=cast("Part", on),

@@ -64,7 +64,7 @@ def sweep(
     from towpath.files import refuse_unwritable
 
     methods = names_in(",".join(filter(None, [options.method, options.reference])), "--reference")
-    found = recipes_of(([options.model], methods), parse_settings(training.set), {})
+    found = recipes_of(([options.model], methods), parse_settings(training.set), {}, training.device)
     base, *others = found.values()
     references = dict(zip(methods[1:], others, strict=True))
     for recipe in others:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from towpath.data.interactions import Interactions
+from towpath.device import in_double
 from towpath.errors import ArtifactError, ConfigError
 from towpath.methods.recipe import Recipe
 from towpath.models.scorer import Scorer
@@ -129,9 +130,9 @@ def _weigh(
         table.pairs.items.expand(shape),
         table.labels > 0,
         table.reweight_mask,
-        table.loss.double(),
-        table.pairs.margins.double(),
-        weights(table.pairs).expand(shape).double(),
+        in_double(table.loss),
+        in_double(table.pairs.margins),
+        in_double(weights(table.pairs).expand(shape)),
     )
     return WeighedPairs(*(column.reshape(-1).cpu().numpy() for column in columns))
 

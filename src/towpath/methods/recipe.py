@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from towpath.device import device_named
 from towpath.errors import ConfigError, unknown_name
 from towpath.methods.registry import method_named
 from towpath.models.registry import model_type, parse_settings, refuse_untrainable
@@ -32,10 +33,15 @@ class Recipe:
     method: str = "plain"
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    device: str = "cpu"  # where it is trained; no part of what it is, like the number of threads
 
     def resolve(self) -> Resolved:
-        """Every setting as it will be used; an unknown key or a value that cannot be is a ConfigError."""
+        """Every setting as it will be used.
+
+        An unknown key, a value that cannot be or a device that is not there is a ConfigError.
+        """
         kinds = self._kinds()
+        device_named(self.device)
         if self.method != "plain":
             refuse_untrainable(self.model, f"The method {self.method!r}")
             self._refuse_other_models()

@@ -1,6 +1,7 @@
 """Models that play next to the one that will be deployed: weights, critics, adversaries."""
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.models.registry import build
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
@@ -14,6 +15,7 @@ def player_model(name: str, player: str, scorer: Scorer, train: Interactions, rn
     """
     model = build(name, {}, scorer.sizes) if name else type(scorer)(scorer.settings, scorer.sizes)
     model.initialise(train, player_rng(rng, player))
+    model.to(device_of(scorer))
     if not scorer.trains_on_sequences:
         scorer.history_length = max(scorer.history_length, model.history_length)
     return model

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from towpath.data.features import FeatureSchema
 from towpath.data.interactions import Histories, Interactions
+from towpath.device import device_of
 from towpath.errors import ConfigError
 from towpath.rng import Rng
 
@@ -156,5 +157,5 @@ def context_of(scorer: Scorer, users: NDArray[np.int64], histories: Histories) -
     """The context in which `scorer` scores these users (b,) after these histories."""
     users = np.asarray(users, dtype=np.int64)
     past = histories.padded(users, scorer.history_length)
-    device = next((t.device for t in [*scorer.parameters(), *scorer.buffers()]), torch.device("cpu"))
+    device = device_of(scorer)
     return Context(torch.from_numpy(users).to(device), torch.from_numpy(past).to(device))

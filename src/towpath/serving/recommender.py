@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from towpath.data.vocabulary import UNKNOWN, Id
+from towpath.device import device_named, device_of
 from towpath.errors import ConfigError, DataError
 from towpath.models.popularity import Popularity, PopularitySettings
 from towpath.models.scorer import Scorer, Sizes
@@ -81,8 +82,9 @@ class Recommender:
                 f"There is no item {item!r} among the {len(self.artifact.item_ids):,} items of the data "
                 f"(first: {self.artifact.item_ids.ids(np.array([0]))[0]!r}); give one of its ids."
             )
-        with inference_mode(self.artifact.scorer):
-            scores = self.artifact.scorer.item_similarity(torch.tensor([code])).clone()
+        scorer = self.artifact.scorer
+        with inference_mode(scorer):
+            scores = scorer.item_similarity(torch.tensor([code]).to(device_of(scorer))).clone()
         scores[0, code] = HIDDEN
         values, items = (t.cpu() for t in top_k(scores, k))
         [(ids, likeness)] = self._in_ids(TopK(items.where(values > HIDDEN, NOTHING).numpy(), values.numpy()))
@@ -112,7 +114,9 @@ class Recommender:
             )
 
 
-def load(folder: str | Path) -> Recommender:
-    """The recommender of a run, or of an artifact folder copied out of one."""
-    path = Path(folder)
-    return Recommender(Run(path).artifact if (path / "run.json").is_file() else load_artifact(path))
+def load(folder: str | Path, device: str = "cpu") -> Recommender:
+    """The recommender of a run, or of an artifact folder copied out of one; it scores on this device."""
+    path, place = Path(folder), device_named(device)
+    artifact = Run(path).artifact if (path / "run.json").is_file() else load_artifact(path)
+    artifact.scorer.to(place)
+    return Recommender(artifact)

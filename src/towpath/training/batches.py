@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.errors import DataError
 from towpath.kernels.batch_shuffle import assign_batches
 from towpath.models.scorer import Context, Scorer, context_of
@@ -40,7 +41,7 @@ class CatalogueBatches:
     def __init__(self, train: Interactions, scorer: Scorer, settings: TrainingSettings) -> None:
         self.train = train
         self._scorer = scorer
-        self._device = next(scorer.parameters()).device
+        self._device = device_of(scorer)
         self._items = torch.arange(train.n_items, device=self._device)[None]
         # Users without positives teach nothing, users who have everything cannot be shown anything.
         lengths = train.histories.lengths
@@ -80,7 +81,7 @@ class SampledBatches:
         self.train = train
         self._scorer = scorer
         self._negatives = TrainingNegatives(train, scorer, settings, ranking)
-        self._device = next(scorer.parameters()).device
+        self._device = device_of(scorer)
         self._rows, self._users, self._items = np.arange(len(train), dtype=np.int32), train.users, train.items
         if len(exhausted := self._negatives.exhausted):
             self._rows = self._rows[~np.isin(train.users, exhausted)]

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
@@ -29,9 +30,9 @@ class PlainLearner:
         self._optimiser.set_lr_scale(self._settings.lr_scale(number))
         self._batches.refresh()
         self.scorer.train()
-        total = torch.zeros(())
+        total = torch.zeros((), device=device_of(self.scorer))
         for batch in self._batches.epoch(number, self._rng):
-            total += self._step(batch).cpu()
+            total += self._step(batch)
         return {"loss": float(total) / len(self._batches)}
 
     def state(self) -> dict[str, Tensor]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
@@ -81,7 +82,7 @@ class TransportLearner:
         self.critic.forget()
         self.scorer.train()
         inner = self._inner_batches(number)
-        looks, losses = [], torch.zeros(())
+        looks, losses = [], torch.zeros((), device=device_of(self.scorer))
         for step, batch in enumerate(self._batches.epoch(number, self._rng)):
             if warm:
                 losses += self._warm_round(batch)
@@ -108,7 +109,7 @@ class TransportLearner:
         small = self._deployment.subsample_columns(game)
         if self._settings.schedule == "simultaneous":
             return self._all_at_once(scored, game, small), small
-        loss = torch.zeros(())
+        loss = torch.zeros_like(scored.norm)
         moved = {"w": False, "g": False}
         for player in self._moves():
             if player == "f":
