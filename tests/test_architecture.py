@@ -4,6 +4,7 @@ Every rule is a function from the text of a module to what breaks it, so that ea
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -207,6 +208,12 @@ def test_modules_and_functions_stay_small() -> None:
 def test_no_module_is_a_bag() -> None:
     bags = {"utils", "util", "helpers", "helper", "common", "misc"}
     assert [module for module in MODULES if Path(module).stem in bags] == []
+
+
+def test_every_kernel_has_a_row_in_the_benchmark() -> None:
+    text = (ROOT.parents[1] / "benchmarks" / "kernels.py").read_text(encoding="utf-8")
+    kernels = {Path(module).stem for module in MODULES if module.startswith("kernels/")}
+    assert kernels - {"__init__", "available", "compiled"} - set(re.findall(r"\w+", text)) == set()
 
 
 def test_every_module_says_what_it_is() -> None:

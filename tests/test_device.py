@@ -16,6 +16,7 @@ from towpath.errors import ConfigError
 from towpath.evaluation.protocols import EvalProtocol
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
+from towpath.transport import domain
 
 SPLIT = small_split(users=30, items=40, per_user=12)
 SMALL = {"epochs": 2, "batch_size": 64}
@@ -169,6 +170,13 @@ def test_a_checkpoint_goes_from_any_device_to_any(method: str, name: str, tmp_pa
         path = tmp_path / f"{first}.safetensors"
         run(replace(begun, device=first), path)
         assert run(replace(whole, device=then), path) == pytest.approx(run(whole), rel=1e-3)
+
+
+def test_large_games_are_played_on_some_columns_elsewhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(domain, "_MOST_PAIRS", 100)
+    monkeypatch.setattr(domain, "_COLUMNS", 15)
+    settings = {**GAME, "pairs": "catalogue", "domain": "exact"}
+    assert towpath.fit(SPLIT, "mf", "transport", device=name, **SMALL, **settings).history[-1]["ess"] > 0
 
 
 def test_learned_weights_are_looked_at_elsewhere(name: str) -> None:
