@@ -17,7 +17,7 @@ def recommend(run: RunFolder, user: User, output: Output, k: HowMany = 10, devic
     use_threads(1)
     from towpath.serving.recommender import FALLBACK, load
 
-    answer = load(run, device).recommend(user, k)
+    answer = load(run, device=device).recommend(user, k)
     if answer.fallback:
         output.say(f"The model was not trained on user {user!r}; this is the fallback, {FALLBACK}.")
     title = f"For user {user}" + (f" (fallback: {FALLBACK})" if answer.fallback else "")

@@ -10,6 +10,7 @@ import torch
 from towpath.data.vocabulary import UNKNOWN, Id
 from towpath.device import device_named, device_of
 from towpath.errors import ConfigError, DataError
+from towpath.models.capabilities import with_item_similarity
 from towpath.models.popularity import Popularity, PopularitySettings
 from towpath.models.scorer import Scorer, Sizes
 from towpath.ranking.blocks import NOTHING
@@ -82,9 +83,9 @@ class Recommender:
                 f"There is no item {item!r} among the {len(self.artifact.item_ids):,} items of the data "
                 f"(first: {self.artifact.item_ids.ids(np.array([0]))[0]!r}); give one of its ids."
             )
-        scorer = self.artifact.scorer
-        with inference_mode(scorer):
-            scores = scorer.item_similarity(torch.tensor([code]).to(device_of(scorer))).clone()
+        alike = with_item_similarity(self.artifact.scorer)
+        with inference_mode(self.artifact.scorer):
+            scores = alike.item_similarity(torch.tensor([code]).to(device_of(self.artifact.scorer))).clone()
         scores[0, code] = HIDDEN
         values, items = (t.cpu() for t in top_k(scores, k))
         [(ids, likeness)] = self._in_ids(TopK(items.where(values > HIDDEN, NOTHING).numpy(), values.numpy()))
@@ -114,9 +115,13 @@ class Recommender:
             )
 
 
-def load(folder: str | Path, device: str = "cpu") -> Recommender:
-    """The recommender of a run, or of an artifact folder copied out of one; it scores on this device."""
+def load(folder: str | Path, models: Sequence[type[Scorer]] = (), device: str = "cpu") -> Recommender:
+    """The recommender of a run, or of an artifact folder copied out of one, which scores on this device.
+
+    `models` are classes of the caller's own; without one, only registered models are loaded.
+    """
     path, place = Path(folder), device_named(device)
-    artifact = Run(path).artifact if (path / "run.json").is_file() else load_artifact(path)
+    is_run = (path / "run.json").is_file()
+    artifact = Run(path, models).artifact if is_run else load_artifact(path, models)
     artifact.scorer.to(place)
     return Recommender(artifact)
