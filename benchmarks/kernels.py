@@ -4,8 +4,8 @@
 
 The two take turns, and the best of several turns counts, in processor time, so that what else the machine
 does falls on both alike. Sizes are those of a batch of MovieLens 1M, or of a large catalogue where that is
-what a kernel is for. One thread, but for the row about threads, which is timed by the wall clock and needs two
-free cores.
+what a kernel is for. One thread, but for the row about threads, which is timed by the wall clock and needs
+two free cores.
 """
 
 import time
