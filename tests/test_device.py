@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import towpath
+from impressions import impressions_split
 from pretended_device import MixedDevicesError, pretended_device
 from small import small_split
 from towpath.device import device_named, device_of
@@ -107,6 +108,15 @@ def test_every_model_and_method_trains_elsewhere(label: str, monkeypatch: pytest
     losses = [[row["loss"] for row in fit.history] for fit in (there, here)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)  # the same draws; kernels differ by rounding
     assert found == pytest.approx(towpath.evaluate(here, SPLIT).metrics(), abs=0.05)
+
+
+@pytest.mark.parametrize("method", ["bandit-snips", "norm-poem", "bandit-dm", "bandit-dr"])
+def test_policies_train_elsewhere(method: str, name: str) -> None:
+    split = impressions_split(users=30, items=12, rows=600)
+    here, there = (
+        towpath.fit(split, "mf", method, device=device, **SMALL, **NARROW).history for device in ("cpu", name)
+    )
+    assert [row["loss"] for row in there] == pytest.approx([row["loss"] for row in here], rel=1e-3)
 
 
 # Each of these decides where something is put; that the CPU is no answer must be noticed.
