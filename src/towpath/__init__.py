@@ -132,6 +132,7 @@ def fit(
     model: "str | type[Scorer]" = "mf",
     method: "str | Method[Any]" = "plain",
     seed: int = 0,
+    device: str = "cpu",
     **settings: Any,
 ) -> "Fit":
     """A trained model; `settings` are those of the model, the fit loop and the method, as in --set.
@@ -141,7 +142,7 @@ def fit(
     from towpath.methods.recipe import Recipe
     from towpath.methods.run import fit
 
-    return fit(split, Recipe(model, method, settings, seed))
+    return fit(split, Recipe(model, method, settings, seed, device))
 
 
 def evaluate(
@@ -153,18 +154,23 @@ def evaluate(
     k: int | Sequence[int] = 10,
     test: "Reading | Interactions | None" = None,
     candidates: "Reading | Interactions | None" = None,
+    device: str | None = None,
 ) -> "Evaluation":
     """Per-user values of every metric under a named protocol; `.metrics()` takes the means.
 
     `test` are events from outside to evaluate on instead of the split's own part; rows of users and items
     that do not occur in training are left out. With `candidates`, each user's targets are ranked among the
-    items that it has for the user, whatever the protocol.
+    items that it has for the user, whatever the protocol. With a device the model is moved there first;
+    otherwise it is evaluated where it is.
     """
     from towpath.data.outside import align, with_test
+    from towpath.device import device_named
     from towpath.evaluation.evaluate import evaluate, evaluate_candidates
     from towpath.training.fit import Fit
 
     scorer = model.scorer if isinstance(model, Fit) else model
+    if device is not None:
+        scorer.to(device_named(device))
     if test is not None:
         split = with_test(split, align(_events_of(test), split.train)[0])
     if candidates is not None:
@@ -229,11 +235,12 @@ def save(model: "Fit", split: "Split", folder: str | Path) -> None:
     save_artifact(artifact_of(model, split), Path(folder))
 
 
-def load(folder: str | Path, *, models: "Sequence[type[Scorer]]" = ()) -> "Recommender":
+def load(folder: str | Path, *, models: "Sequence[type[Scorer]]" = (), device: str = "cpu") -> "Recommender":
     """The recommender of a run or artifact folder, once every byte of it has been checked.
 
     Its model must be registered, or be one of the classes `models`; a folder's word alone imports nothing.
+    It may have been trained on another device than it scores on.
     """
     from towpath.serving.recommender import load
 
-    return load(folder, models)
+    return load(folder, models, device)

@@ -68,7 +68,7 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
     from towpath.serving.run import open_run, refuse_existing
 
     settings = _with_players(parse_settings(training.set), options)
-    recipe = Recipe(options.model, options.method, settings, options.seed)
+    recipe = Recipe(options.model, options.method, settings, options.seed, training.device)
     recipe.resolve()  # a wrong setting is said before the data are read, which may take long
     refuse_existing(options.out, resume=options.resume)
     try:

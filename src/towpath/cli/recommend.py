@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from towpath.cli.options import HowMany, RunFolder
+from towpath.cli.options import Device, HowMany, RunFolder
 from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import use_threads
 
@@ -12,12 +12,12 @@ User = Annotated[str, typer.Option(help="The user's own id.", show_default=False
 Item = Annotated[str, typer.Option(help="The item's own id.", show_default=False)]
 
 
-def recommend(run: RunFolder, user: User, output: Output, k: HowMany = 10) -> None:
+def recommend(run: RunFolder, user: User, output: Output, k: HowMany = 10, device: Device = "cpu") -> None:
     """Recommend items that the user has not had yet; unknown users get the most popular ones."""
     use_threads(1)
     from towpath.serving.recommender import FALLBACK, load
 
-    answer = load(run).recommend(user, k)
+    answer = load(run, device=device).recommend(user, k)
     if answer.fallback:
         output.say(f"The model was not trained on user {user!r}; this is the fallback, {FALLBACK}.")
     title = f"For user {user}" + (f" (fallback: {FALLBACK})" if answer.fallback else "")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from towpath.data.split import Split
+from towpath.device import device_named
 from towpath.evaluation.evaluate import Validator
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import method_named
@@ -35,6 +36,7 @@ def fit(
     sizes = sizes_of(split.train)
     scorer = model_type(recipe.model)(resolved.model, sizes)
     scorer.initialise(split.train, rng)
+    scorer.to(device_named(recipe.device))  # it starts the same everywhere: drawn on the CPU, then moved
     if not any(p.requires_grad for p in scorer.parameters()):
         return Fit(scorer, (), 0, "the model is whole from its start; there is nothing to train")
     task = TrainingTask(scorer, split.train, resolved.training, rng)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from towpath.data.vocabulary import UNKNOWN, Id
+from towpath.device import device_named, device_of
 from towpath.errors import ConfigError, DataError
 from towpath.models.capabilities import with_item_similarity
 from towpath.models.popularity import Popularity, PopularitySettings
@@ -84,7 +85,7 @@ class Recommender:
             )
         alike = with_item_similarity(self.artifact.scorer)
         with inference_mode(self.artifact.scorer):
-            scores = alike.item_similarity(torch.tensor([code])).clone()
+            scores = alike.item_similarity(torch.tensor([code]).to(device_of(self.artifact.scorer))).clone()
         scores[0, code] = HIDDEN
         values, items = (t.cpu() for t in top_k(scores, k))
         [(ids, likeness)] = self._in_ids(TopK(items.where(values > HIDDEN, NOTHING).numpy(), values.numpy()))
@@ -114,12 +115,13 @@ class Recommender:
             )
 
 
-def load(folder: str | Path, models: Sequence[type[Scorer]] = ()) -> Recommender:
-    """The recommender of a run, or of an artifact folder copied out of one.
+def load(folder: str | Path, models: Sequence[type[Scorer]] = (), device: str = "cpu") -> Recommender:
+    """The recommender of a run, or of an artifact folder copied out of one, which scores on this device.
 
     `models` are classes of the caller's own; without one, only registered models are loaded.
     """
-    path = Path(folder)
-    if (path / "run.json").is_file():
-        return Recommender(Run(path, models).artifact)
-    return Recommender(load_artifact(path, models))
+    path, place = Path(folder), device_named(device)
+    is_run = (path / "run.json").is_file()
+    artifact = Run(path, models).artifact if is_run else load_artifact(path, models)
+    artifact.scorer.to(place)
+    return Recommender(artifact)

@@ -41,6 +41,7 @@ class Plan:
             "format": FORMAT,
             "recipe": self.recipe.resolved(),
             "data": {**self.preparation, "fingerprint": self.split.fingerprint},
+            "device": self.recipe.device,
             "versions": library_versions(),
         }
 
