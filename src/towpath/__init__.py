@@ -38,7 +38,7 @@ __all__ = [
     "Cleaning", "Columns", "Comparison", "Evaluation", "FeatureFiles", "Fit", "Interactions", "Positive",
     "Reading",
     "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "evaluate", "fit", "load", "read",
-    "save", "split", "tune",
+    "recommender", "save", "split", "tune",
 ]  # fmt: skip
 
 SplitStrategy = Literal["leave-last-two", "time", "random"]
@@ -135,19 +135,21 @@ def fit(split: "Split", model: str = "mf", method: str = "plain", seed: int = 0,
 
 
 def evaluate(
-    model: "Fit | Scorer",
+    model: "Fit | Recommender | Scorer",
     split: "Split",
     *,
     protocol: "EvalProtocol" = "full",
     on: "Part" = "test",
     k: int = 10,
 ) -> "Evaluation":
-    """Per-user values of every metric under a named protocol; `.metrics()` takes the means."""
-    from towpath.evaluation.evaluate import evaluate
-    from towpath.training.fit import Fit
+    """Per-user values of every metric under a named protocol; `.metrics()` takes the means.
 
-    scorer = model.scorer if isinstance(model, Fit) else model
-    return evaluate(scorer, split, protocol=protocol, on=on, k=k)
+    The model is a fit, what `load` gives, or a scorer.
+    """
+    from towpath.evaluation.evaluate import evaluate
+    from towpath.serving.evaluated import scorer_to_evaluate
+
+    return evaluate(scorer_to_evaluate(model, split), split, protocol=protocol, on=on, k=k)
 
 
 def compare(
@@ -185,11 +187,22 @@ def tune(
     return tune(split, Tuning(recipe, grid or {}, seeds), work=Work(folder=kept))
 
 
-def save(model: "Fit", split: "Split", folder: str | Path) -> None:
-    """An artifact folder that `load` and the command line can serve from, without the training data."""
+def recommender(model: "Fit", split: "Split") -> "Recommender":
+    """Recommendations out of a fit, without saving it."""
+    from towpath.serving.artifact import artifact_of
+    from towpath.serving.recommender import Recommender
+
+    return Recommender(artifact_of(model, split, keep_shown=True))
+
+
+def save(model: "Fit", split: "Split", folder: str | Path, *, keep_shown: bool = False) -> None:
+    """An artifact folder that `load` and the command line can serve from, without the training data.
+
+    With `keep_shown` it also holds what users were shown, for recommending with `filter_shown=True`.
+    """
     from towpath.serving.artifact import artifact_of, save_artifact
 
-    save_artifact(artifact_of(model, split), Path(folder))
+    save_artifact(artifact_of(model, split, keep_shown=keep_shown), Path(folder))
 
 
 def load(folder: str | Path) -> "Recommender":

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from towpath.evaluation.display import html_table
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -21,3 +23,7 @@ class Evaluation:
     def metrics(self) -> dict[str, float]:
         """Mean over users of each metric, then the metrics of the whole, as fractions."""
         return {name: float(values.mean()) for name, values in self.per_user.items()} | self.overall
+
+    def _repr_html_(self) -> str:
+        title = f"{self.protocol}, {self.on}, k = {self.k}, {len(self.users):,} users"
+        return html_table(title, ("metric", "mean"), self.metrics().items())

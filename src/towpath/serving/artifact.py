@@ -45,6 +45,7 @@ class ServingHistory:
     histories: Histories  # everything in the log: hidden from lists, and what history models score from
     trained: NDArray[np.bool_]  # (users,) whether the scorer learned from this user
     item_counts: NDArray[np.int64]  # (items,) training events per item: the fallback's order
+    shown: Histories | None = None  # everything that users were shown; kept where asked for
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,11 @@ class Artifact:
     )  # what w and g learned: for analysis alone
 
 
-def artifact_of(fit: Fit, split: Split, **origin: Any) -> Artifact:
-    """What serving this fit needs; `origin` (recipe, data: anything JSON can hold) goes into the manifest."""
+def artifact_of(fit: Fit, split: Split, *, keep_shown: bool = False, **origin: Any) -> Artifact:
+    """What serving this fit needs; `origin` (recipe, data: anything JSON can hold) goes into the manifest.
+
+    With `keep_shown` it knows what users were shown, too, so that serving can leave it out.
+    """
     best = fit.history[fit.best_epoch - 1] if fit.history else {}
     about = {
         "data": {"fingerprint": split.fingerprint},
@@ -73,13 +77,21 @@ def artifact_of(fit: Fit, split: Split, **origin: Any) -> Artifact:
         "stopped_because": fit.stopped_because,
     }
     ids = split.train.user_ids, split.train.item_ids
-    return Artifact(fit.scorer, *ids, serving_history_of(split), about, fit.auxiliary_state)
+    return Artifact(
+        fit.scorer, *ids, serving_history_of(split, keep_shown=keep_shown), about, fit.auxiliary_state
+    )
 
 
-def serving_history_of(split: Split) -> ServingHistory:
+def serving_history_of(split: Split, *, keep_shown: bool = False) -> ServingHistory:
     """The past as it stands when the model goes out: the whole log, though only `train` was learned from."""
     whole = join(split.before_test, split.test)
-    return ServingHistory(whole.histories, split.train.histories.lengths > 0, split.train.item_counts)
+    shown = shown_histories_of(split) if keep_shown else None
+    return ServingHistory(whole.histories, split.train.histories.lengths > 0, split.train.item_counts, shown)
+
+
+def shown_histories_of(split: Split) -> Histories:
+    """What each user was shown in any part, clicked or not; what they took where the log says no more."""
+    return join(split.before_test, split.test).rows.histories
 
 
 def library_versions() -> dict[str, str]:
@@ -145,16 +157,19 @@ def _read_scorer(manifest: Manifest, path: Path) -> Scorer:
 
 
 def _tensors_of(history: ServingHistory) -> dict[str, Tensor]:
-    return {
-        "starts": torch.from_numpy(history.histories.starts),
-        "items": torch.from_numpy(history.histories.items),
-        "trained": torch.from_numpy(history.trained),
-        "item_counts": torch.from_numpy(history.item_counts),
+    arrays = {
+        "starts": history.histories.starts,
+        "items": history.histories.items,
+        "trained": history.trained,
+        "item_counts": history.item_counts,
     }
+    if history.shown is not None:
+        arrays |= {"shown_starts": history.shown.starts, "shown_items": history.shown.items}
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 def _read_history(path: Path) -> ServingHistory:
     arrays = {name: tensor.numpy() for name, tensor in load_file(path).items()}
-    return ServingHistory(
-        Histories(arrays["starts"], arrays["items"]), arrays["trained"], arrays["item_counts"]
-    )
+    histories = Histories(arrays["starts"], arrays["items"])
+    shown = Histories(arrays["shown_starts"], arrays["shown_items"]) if "shown_items" in arrays else None
+    return ServingHistory(histories, arrays["trained"], arrays["item_counts"], shown)

@@ -1,0 +1,26 @@
+"""Which scorer an evaluation is about, once it is sure that it speaks of the same users and items."""
+
+from towpath.data.split import Split
+from towpath.errors import ConfigError
+from towpath.models.scorer import Scorer
+from towpath.serving.recommender import Recommender
+from towpath.training.fit import Fit
+
+
+def scorer_to_evaluate(model: Fit | Recommender | Scorer, split: Split) -> Scorer:
+    """The scorer of a fit or of a recommender, whose ids must be those of the split."""
+    if isinstance(model, Fit):
+        return model.scorer
+    if isinstance(model, Scorer):
+        return model
+    artifact = model.artifact
+    for side, mine, theirs in (
+        ("users", artifact.user_ids, split.train.user_ids),
+        ("items", artifact.item_ids, split.train.item_ids),
+    ):
+        if mine != theirs:
+            raise ConfigError(
+                f"The model knows {len(mine):,} {side} and the split has {len(theirs):,}, not the same ones in "
+                "the same order; evaluate it on the split that it was trained on."
+            )
+    return artifact.scorer
