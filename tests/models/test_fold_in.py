@@ -95,7 +95,7 @@ def test_ridge_solves_its_own_problem() -> None:
 
 
 def test_folded_in_users_find_their_half_of_the_catalogue() -> None:
-    """Users prefer items of their own parity; so do the best of what they have not had, folded in or trained."""
+    """Users prefer items of their own parity; so do their lists, whether folded in or trained."""
     scorer, histories = (
         fitted("mf", epochs=20, patience=20, batch_size=64, learning_rate=0.02),
         SPLIT.train.histories,

@@ -28,10 +28,10 @@ def ridge_vectors(items: Tensor, offsets: Tensor, histories: Histories) -> Tenso
 
         (p, c) = argmin  sum_i w_i (<p, q_i> + c + o_i - t_i)^2 + ridge |p|^2
 
-    items: (n, d) the vectors q; offsets: (n,) the part o of a score that no user changes. Items of the history
-    have weight 1 and target 2, the others share the weight of three negatives per positive and have target
-    -2: the quadratic expansion at zero of the logistic loss that training minimises, its L2 penalty included.
-    An item that is in a history twice counts once.
+    items: (n, d) the vectors q; offsets: (n,) the part o of a score that no user changes. Items of the
+    history have weight 1 and target 2, the others share the weight of three negatives per positive and
+    have target -2: the quadratic expansion at zero of the logistic loss that training minimises, its L2
+    penalty included. An item that is in a history twice counts once.
     """
     design = torch.cat([items, items.new_ones(len(items), 1)], dim=1)
     everyone = _Sums(design.T @ design, design.T @ (-_TARGET - offsets), len(items))

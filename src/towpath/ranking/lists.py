@@ -36,7 +36,7 @@ def top_k_lists(
     hide: Hide = "interacted",
     candidates: NDArray[np.int64] | None = None,
 ) -> TopK:
-    """The k best items of the catalogue, or of the `candidates` (c,), for each user (n,), without what is hidden.
+    """The k best items of the catalogue, or of `candidates` (c,), for each user (n,), without what is hidden.
 
     A user from whom nearly everything is hidden gets a shorter list; so does everyone if k is more than the
     catalogue has.

@@ -50,9 +50,10 @@ def score_blocks(
 ) -> Iterator[tuple[slice, Tensor]]:
     """Every user's scores of the whole catalogue: runs of `users` (n,), in order, with scores (b, items).
 
-    With `candidates` (c,), distinct codes, of those alone: (b, c). What users have interacted with, that is, what is in `histories`, is HIDDEN unless `hide` says otherwise.
-    Copy what you keep of a block into place: a small tensor that is kept as it is lies between the large ones
-    that are freed and hinders their reuse, and a view pins its whole block.
+    With `candidates` (c,), distinct codes, of those alone: (b, c). What users have interacted with, that
+    is, what is in `histories`, is HIDDEN unless `hide` says otherwise. Copy what you keep of a block into
+    place: a small tensor that is kept as it is lies between the large ones that are freed and hinders
+    their reuse, and a view pins its whole block.
     """
     hidden = histories if hide == "interacted" else None if hide == "nothing" else hide
     n_items, start = scorer.sizes.items, 0

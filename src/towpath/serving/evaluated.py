@@ -20,7 +20,7 @@ def scorer_to_evaluate(model: Fit | Recommender | Scorer, split: Split) -> Score
     ):
         if mine != theirs:
             raise ConfigError(
-                f"The model knows {len(mine):,} {side} and the split has {len(theirs):,}, not the same ones in "
-                "the same order; evaluate it on the split that it was trained on."
+                f"The model knows {len(mine):,} {side} and the split has {len(theirs):,}, not the same ones "
+                "in the same order; evaluate it on the split that it was trained on."
             )
     return artifact.scorer

@@ -160,7 +160,7 @@ class Recommender:
         return top_k_lists(scorer, row, past, rules.k, hide=hide, candidates=rules.candidates), how
 
     def _after(self, code: int, history: Histories) -> tuple[Scorer, NDArray[np.int64], Histories, How]:
-        """Who scores a user after this history, which row of the scorer they are, and the histories by row."""
+        """Who scores a user after this history, which row of it they are, and the histories by row."""
         scorer = self.artifact.scorer
         if isinstance(scorer, HasFoldIn):
             return scorer.fold_in(history), np.zeros(1, np.int64), history, "folded in"
@@ -176,7 +176,7 @@ class Recommender:
         """The codes of what is known of each history; None where none is given."""
         if histories is not None and len(histories) != len(users):
             raise ConfigError(
-                f"Each of the {len(users):,} users should have a history or None, but {len(histories):,} came."
+                f"Each of the {len(users):,} users should have a history or None; {len(histories):,} came."
             )
         ids = self.artifact.item_ids
         return [
