@@ -40,11 +40,13 @@ def main() -> None:
         start = time.perf_counter()
         verb = ["recommend", str(model), "--all", "-k", str(options.k), "--out", str(lists), "--json"]
         subprocess.run([sys.executable, "-c", COMMAND, *verb], check=True)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         found = {
             "users": options.users,
             "items": options.items,
             "seconds": round(time.perf_counter() - start, 1),
-            "peak_gigabytes": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e9, 2),
+            "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
+            "peak_gigabytes": round(used.ru_maxrss * 1024 / 1e9, 2),
             "rows": pq.read_metadata(lists).num_rows,
             "file_megabytes": round(lists.stat().st_size / 1e6, 1),
         }
