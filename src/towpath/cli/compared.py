@@ -32,10 +32,10 @@ def read_tuned(folders: Sequence[Path]) -> dict[Pair, Tuned]:
     found: dict[Pair, Tuned] = {}
     for folder in folders:
         recipe, record = read_best(folder)
-        pair = recipe.model, recipe.method
+        pair = recipe.model_name, recipe.method_name
         if pair in found:
             raise ConfigError(
-                f"Both {found[pair].folder} and {folder} are about {recipe.model} by {recipe.method}; "
+                f"Both {found[pair].folder} and {folder} are about {pair[0]} by {pair[1]}; "
                 "leave one of them out."
             )
         found[pair] = Tuned(folder, recipe.settings, record["fingerprint"])

@@ -55,8 +55,7 @@ class SweepResult:
     def to_json(self) -> dict[str, Any]:  # a JSON object
         """The curve as plain numbers, texts and lists."""
         return {
-            "model": self.recipe.model,
-            "method": self.recipe.method,
+            **self.recipe.names,
             "setting": self.setting,
             "values": list(self.values),
             "references": list(self.references),

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -62,9 +62,10 @@ class Tuning:
             for value in values:
                 _set(self.recipe, {name: value}).resolve()
         if not self.searched:
+            model, method = self.recipe.model_name, self.recipe.method_name
             raise ConfigError(
-                f"There is nothing to search for {self.recipe.model} by {self.recipe.method}: no grid is "
-                "published for it, or all of it is set; name settings with --grid KEY=VALUE,VALUE."
+                f"There is nothing to search for {model} by {method}: no grid is published for it, or "
+                "all of it is set; name settings with --grid KEY=VALUE,VALUE."
             )
 
     @cached_property
@@ -98,8 +99,8 @@ class Tuning:
 
     def record(self) -> Record:
         """What was asked for, for the record."""
-        asked = asdict(self)
-        recipe = {key: value for key, value in asked.pop("recipe").items() if key != "seed"}
+        asked = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "recipe"}
+        recipe = {**self.recipe.names, "settings": dict(self.recipe.settings)}
         return {**recipe, **asked, "grid": {name: list(values) for name, values in self.searched.items()}}
 
 
@@ -177,8 +178,7 @@ class Tuned:
         """What is worth keeping, ready for JSON."""
         means = {f"validation_{m}": self.best.mean(m) for m in get_args(Metric)}
         asked = {"chosen_by": f"validation {self.tuning.metric}@10", "seeds": list(self.tuning.seeds)}
-        recipe = {key: getattr(self.recipe, key) for key in ("model", "method")}
-        return {**recipe, "settings": dict(self.recipe.settings), **means, **asked}
+        return {**self.recipe.names, "settings": dict(self.recipe.settings), **means, **asked}
 
 
 def _is_number(value: Any) -> bool:

@@ -56,8 +56,9 @@ class Sgns(Scorer):
     def factors(self, context: Context) -> tuple[Tensor, Tensor]:
         """The mean of the user's last unit vectors, and the unit vectors of all items."""
         unit = normalize(self.vectors, dim=1)
-        real = (context.histories >= 0).float()  # (b, h)
-        vectors = unit[context.histories.clamp(min=0)] * real[:, :, None]
+        histories = context.histories[:, -self.history_length :]
+        real = (histories >= 0).float()  # (b, h)
+        vectors = unit[histories.clamp(min=0)] * real[:, :, None]
         return vectors.sum(1) / real.sum(1, keepdim=True).clamp(min=1), unit
 
     def fold_in(self, histories: Histories) -> Scorer:

@@ -38,7 +38,7 @@ def sweep_page(curve: SweepResult, data: str) -> Page:
         for metric, name in METRICS.items()
     )
     return Page(
-        title=f"{curve.recipe.method}: what {curve.setting} does",
+        title=f"{curve.recipe.method_name}: what {curve.setting} does",
         lead=_lead(curve, data),
         sections=(*figures, numbers),
         footer="Made by towpath sweep. All values share the split, the seeds and the evaluation's negatives.",
@@ -77,7 +77,7 @@ def _lead(curve: SweepResult, data: str) -> str:
     found = curve.comparison
     seeds = "one seed" if found.seeds == 1 else f"{found.seeds} seeds"
     return (
-        f"The model {curve.recipe.model} was trained by the method {curve.recipe.method} on {data} with "
-        f"{len(curve.values)} values of {curve.setting} and {seeds} each, and evaluated on the {found.on} "
-        f"events of {found.users:,} users."
+        f"The model {curve.recipe.model_name} was trained by the method {curve.recipe.method_name} on {data} "
+        f"with {len(curve.values)} values of {curve.setting} and {seeds} each, and evaluated on the "
+        f"{found.on} events of {found.users:,} users."
     )

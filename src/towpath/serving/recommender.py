@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from towpath.data.interactions import Histories
 from towpath.data.vocabulary import UNKNOWN, Id
 from towpath.errors import ConfigError, DataError
+from towpath.models.capabilities import with_item_similarity
 from towpath.models.fold_in import HasFoldIn
 from towpath.models.popularity import Popularity, PopularitySettings
 from towpath.models.scorer import Scorer, Sizes
@@ -146,8 +147,9 @@ class Recommender:
         return answers if many else answers[0]
 
     def _similar(self, item: Id, code: int, k: int) -> Neighbours:
+        alike = with_item_similarity(self.artifact.scorer)
         with inference_mode(self.artifact.scorer):
-            scores = self.artifact.scorer.item_similarity(torch.tensor([code])).clone()
+            scores = alike.item_similarity(torch.tensor([code])).clone()
         scores[0, code] = HIDDEN
         values, items = (t.cpu() for t in top_k(scores, k))
         [(ids, likeness)] = self._in_ids(TopK(items.where(values > HIDDEN, NOTHING).numpy(), values.numpy()))
@@ -229,10 +231,13 @@ class Recommender:
         ]
 
 
-def load(folder: str | Path) -> Recommender:
-    """The recommender of a run, or of an artifact folder copied out of one."""
+def load(folder: str | Path, models: Sequence[type[Scorer]] = ()) -> Recommender:
+    """The recommender of a run, or of an artifact folder copied out of one.
+
+    `models` are classes of the caller's own; without one, only registered models are loaded.
+    """
     path = Path(folder)
     if not (path / "run.json").is_file():
-        return Recommender(load_artifact(path))
-    run = Run(path)
+        return Recommender(load_artifact(path, models))
+    run = Run(path, models)
     return Recommender(run.artifact, run)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from towpath.data.parquet import read_table, write_table
-from towpath.diagnostics.weights import weigh_pairs
+from towpath.diagnostics.weights import learns_weights, weigh_pairs
 from towpath.experiments.paper.benchmarks import Benchmark
 from towpath.files import new_file
 from towpath.methods.recipe import Recipe
@@ -39,7 +39,7 @@ class StoredPairs:
 
 def pairs_of(fitted: Fit, benchmark: Benchmark, recipe: Recipe) -> StoredPairs | None:
     """An even sample of training pairs with their weights; None unless the method learns weights."""
-    if recipe.method != "transport":
+    if not learns_weights(recipe):
         return None
     found = weigh_pairs(fitted.scorer, fitted.auxiliary_state, benchmark.split.train, recipe)
     found = found.where(np.arange(len(found)) % max(1, -(-len(found) // MOST_KEPT)) == 0)
