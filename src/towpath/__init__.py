@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cleaning", "Columns", "Comparison", "Diagnosis", "Evaluation", "FeatureFiles", "Fit", "Interactions",
     "Positive", "Reading", "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "diagnose",
-    "evaluate", "fit", "load", "read", "recommender", "save", "split", "tune",
+    "evaluate", "fit", "load", "read", "recommender", "refit", "save", "split", "tune",
 ]  # fmt: skip
 
 SplitStrategy = Literal["leave-last-two", "time", "random"]
@@ -165,7 +165,7 @@ def evaluate(
     from towpath.evaluation.evaluate import evaluate, evaluate_candidates
     from towpath.serving.evaluated import scorer_to_evaluate
 
-    scorer = scorer_to_evaluate(model, split)
+    scorer = scorer_to_evaluate(model, split, outside=test is not None)
     if test is not None:
         split = with_test(split, align(_events_of(test), split.train)[0])
     if candidates is not None:
@@ -221,6 +221,17 @@ def diagnose(model: "Fit | Scorer", split: "Split", *, k: int = 10) -> "Diagnosi
     from towpath.training.fit import Fit
 
     return diagnose(model.scorer if isinstance(model, Fit) else model, split, k=k)
+
+
+def refit(model: "Fit | str | Path", split: "Split | None" = None) -> "Fit":
+    """The same recipe trained on all parts of the split, for the epochs that validation chose.
+
+    The model is a fit, with the split that it was made from, or a run folder. A test part that came from a
+    file is not trained on. Save it or recommend from it with the same split.
+    """
+    from towpath.serving.production import refit
+
+    return refit(model, split)
 
 
 def recommender(model: "Fit", split: "Split") -> "Recommender":

@@ -23,6 +23,7 @@ from towpath.cli.groups import spread
 from towpath.cli.ope import ope
 from towpath.cli.output import Interrupted
 from towpath.cli.paper import paper_app
+from towpath.cli.production import refit, update
 from towpath.cli.recommend import recommend, similar
 from towpath.cli.report import report
 from towpath.cli.simulate import simulate_app
@@ -44,7 +45,21 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(simulate_app, name="simulate")
 app.add_typer(paper_app, name="paper")
-for verb in (demo, fit, evaluate, compare, sweep, tune, report, recommend, similar, ope, diagnose):
+for verb in (
+    demo,
+    fit,
+    evaluate,
+    compare,
+    sweep,
+    tune,
+    report,
+    refit,
+    update,
+    recommend,
+    similar,
+    ope,
+    diagnose,
+):
     app.command()(spread(verb))
 
 

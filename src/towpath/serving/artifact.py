@@ -27,6 +27,7 @@ from towpath.data.interactions import Histories
 from towpath.data.parquet import read_ids, write_ids
 from towpath.data.split import Split, join
 from towpath.data.vocabulary import Vocabulary
+from towpath.data.whole import whole_split
 from towpath.errors import ArtifactError, ConfigError
 from towpath.files import ARTIFACT, PROOFS, Manifest, new_folder, read_manifest, write_manifest
 from towpath.models.registry import model_name, model_type
@@ -68,9 +69,11 @@ def artifact_of(fit: Fit, split: Split, *, keep_shown: bool = False, **origin: A
 
     With `keep_shown` it knows what users were shown, too, so that serving can leave it out.
     """
+    split = whole_split(split) if fit.on_everything else split
     best = fit.history[fit.best_epoch - 1] if fit.history else {}
     about = {
         "data": {"fingerprint": split.fingerprint},
+        **({"trained_on": "everything"} if fit.on_everything else {}),
         **origin,
         # Validation only: the test part is read by an evaluation, once. Clocks differ between equal runs.
         "metrics": {name: value for name, value in best.items() if "seconds" not in name},
