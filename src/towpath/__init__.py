@@ -9,7 +9,7 @@
 Each function mirrors a verb of the command line. Heavy libraries are imported when one is called.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from towpath.methods.recipe import Recipe
     from towpath.models.scorer import Scorer
     from towpath.serving.recommender import Recommender
-    from towpath.training.fit import Fit
+    from towpath.training.fit import EpochMetrics, Fit
 
     __version__: str
 
@@ -132,16 +132,18 @@ def fit(
     model: "str | type[Scorer]" = "mf",
     method: "str | Method[Any]" = "plain",
     seed: int = 0,
+    on_epoch: "Callable[[EpochMetrics], None] | None" = None,
     **settings: Any,
 ) -> "Fit":
     """A trained model; `settings` are those of the model, the fit loop and the method, as in --set.
 
+    `on_epoch` is called with the numbers of every epoch, such as a `towpath.tracking.MlflowLogger`.
     Model and method are names, or a class that extends Scorer and a Method of your own.
     """
     from towpath.methods.recipe import Recipe
     from towpath.methods.run import fit
 
-    return fit(split, Recipe(model, method, settings, seed))
+    return fit(split, Recipe(model, method, settings, seed), watch=on_epoch)
 
 
 def evaluate(

@@ -18,6 +18,7 @@ from towpath.cli.data import data_app
 from towpath.cli.demo import demo
 from towpath.cli.diagnose import diagnose
 from towpath.cli.evaluate import evaluate
+from towpath.cli.export import export
 from towpath.cli.fit import fit
 from towpath.cli.groups import spread
 from towpath.cli.ope import ope
@@ -55,6 +56,7 @@ for verb in (
     report,
     refit,
     update,
+    export,
     recommend,
     similar,
     ope,

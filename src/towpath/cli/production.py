@@ -81,8 +81,12 @@ def _read_new(file: str, run: "Run", columns: DataOptions, output: Output) -> "I
     """The new events, read with the run's columns and rules unless the options say otherwise."""
     like = options_like(file, columns, run.record["data"])
     # Features of new users and items come with the new events.
-    files = {"user_features": columns.user_features, "item_features": columns.item_features}
-    options = replace(like, **files, feature=_kinds(run, columns))
+    options = replace(
+        like,
+        user_features=columns.user_features,
+        item_features=columns.item_features,
+        feature=_kinds(run, columns),
+    )
     events = read_data(file, options, output, complete=False).interactions
     for side, had, given in (
         ("user", run.split.train.user_features, events.user_features),
