@@ -17,7 +17,8 @@ MODULES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for pat
 # __init__ stands outside: it is the door to everything and imports when it is called.
 LAYERS = (
     "errors", "rng", "files", "device", "plugins", "stats", "kernels", "data", "models", "ranking",
-    "evaluation", "training", "transport", "baselines", "bandit", "methods", "worlds", "diagnostics",
+    "evaluation", "training", "transport", "baselines", "bandit", "methods", "tracking", "worlds",
+    "diagnostics",
     "experiments", "reports", "serving", "abtest", "cli", "testing",
 )  # fmt: skip
 # Layers that stand side by side: neither imports the other, whichever comes first in the list above.

@@ -98,7 +98,10 @@ def _protocol(options: EvaluateOptions) -> str:
 
 
 def _split(run: "Run", options: EvaluateOptions, columns: DataOptions, output: Output) -> "Split":
+    from towpath.serving.run import refuse_nothing_left
+
     if options.test is None:
+        refuse_nothing_left(run)
         return run.split
     if options.on != "test":
         raise ConfigError("--test FILE is a test part; leave --on out.")
