@@ -119,7 +119,7 @@ TABLES = (
         name="simulation-by-chance",
         title="Not in the paper: the MovieLens simulation with clicks by chance",
         about="The paper's simulation clicks the likeliest pairs, where exposure and relevance cannot be "
-        "status apart. Here pairs are shown and clicked by chance, so that there is a bias to undo.",
+        "told apart. Here pairs are shown and clicked by chance, so that there is a bias to undo.",
         benchmarks=("ml-1m-by-chance",),
         methods={**POP, **DEBIASED, **TRUE_IPW, **MCF, **MCF_PROPOSALS, **DT_MCF, **NCF},
         pairs=PAIRS[:3],
