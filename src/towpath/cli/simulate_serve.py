@@ -1,4 +1,4 @@
-"""towpath simulate serve: the closed loop through a real server, and its A/B test beside the truth."""
+"""towpath simulate serve: the closed loop through a real server, and its A/B test next to the truth."""
 
 import tempfile
 from dataclasses import asdict, dataclass
