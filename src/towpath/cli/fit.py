@@ -40,7 +40,7 @@ class FitOptions:
         str,
         typer.Option(
             help="How it is trained: plain, transport, ipw, expomf, adversarial, doubly-robust or "
-            "causal-embedding."
+            "causal-embedding; on a log of impressions also shown, imitation, esmm, escm2 or conservative."
         ),
     ] = "plain"
     w: Annotated[
