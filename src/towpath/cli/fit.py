@@ -39,8 +39,8 @@ class FitOptions:
         str,
         typer.Option(
             help="How it is trained: plain, transport, ipw, expomf, adversarial, doubly-robust or "
-            "causal-embedding; from a log with propensities bandit-ips, bandit-snips, poem, norm-poem, "
-            "bandit-dm or bandit-dr."
+            "causal-embedding; on a log of impressions also shown, imitation, esmm, escm2 or conservative; "
+            "with propensities bandit-ips, bandit-snips, poem, norm-poem, bandit-dm or bandit-dr."
         ),
     ] = "plain"
     w: Annotated[
