@@ -33,9 +33,8 @@ DIAL = (0.0, 0.5, 1.0)  # shares of what was shown that were drawn at random
 # A world in which everything below takes less than a minute on one core.
 WORLD = LatentWorld(users=500, items=300, shown_per_user=40)
 DIAL_WORLD = LatentWorld(users=300, items=200, shown_per_user=30)
-# Chosen by validation Hit@10 in worlds of seeds 100 and 101, not by the truth: some twenty tries for
-# plain mf (l2, embedding_dim, learning_rate) and for ipw (variant, source and floor of the propensities). The
-# others have their defaults.
+# Chosen by validation Hit@10 in worlds of seeds 100 and 101, not by the truth: some twenty tries for plain mf
+# (l2, learning_rate, batch_size); ipw has the same. The others have their defaults.
 MF_SETTINGS = {"embedding_dim": 16, "batch_size": 256, "learning_rate": 0.01, "l2": 0.03}
 IPW_SETTINGS = {**MF_SETTINGS, "variant": "weighted", "propensity": "given", "floor": 0.5}
 
