@@ -21,4 +21,10 @@ METHOD_SETTINGS: dict[str, dict[str, object]] = {
     "adversarial": {"warm_epochs": 1},
     "causal-embedding": {},
     "doubly-robust": {},
+    "bandit-ips": {},
+    "bandit-snips": {},
+    "poem": {},
+    "norm-poem": {},
+    "bandit-dm": {},
+    "bandit-dr": {"reward_epochs": 1},
 }

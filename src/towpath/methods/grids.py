@@ -48,3 +48,6 @@ CAUSAL_EMBEDDING: Grid = {
     "treatment": ("random", "inverse-popularity"),
     "treatment_share": (0.05, 0.1, 0.2),
 }
+# The published range of the penalty on the spread, and cuts of the weights around it.
+BANDIT: Grid = {**FIT, "max_weight": (5.0, 20.0, 100.0, 1000.0)}
+POEM: Grid = {**BANDIT, "variance_penalty": (0.01, 0.1, 0.3, 1.0, 3.0)}

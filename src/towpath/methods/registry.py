@@ -5,6 +5,17 @@ A package registers a method by an entry point in the group `towpath.methods`; s
 
 from typing import Any
 
+from towpath.bandit.learning import (
+    CounterfactualLearner,
+    DirectLearner,
+    DirectSettings,
+    DoublyRobustPolicyLearner,
+    DoublyRobustPolicySettings,
+    NormPoemSettings,
+    PoemSettings,
+    PolicySettings,
+    SnipsSettings,
+)
 from towpath.baselines.adversarial import AdversarialLearner, AdversarialSettings
 from towpath.baselines.causal_embedding import (
     CausalEmbeddingLearner,
@@ -71,6 +82,23 @@ _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
         refuse=refuse_catalogue,
         grid={**grids.FIT, **grids.DOUBLY_ROBUST},
         players={"imputation": {}},
+    ),
+    *(
+        Method(name, settings, CounterfactualLearner, grid=grid, needs_impressions=True)
+        for name, settings, grid in (
+            ("bandit-ips", PolicySettings, grids.BANDIT),
+            ("bandit-snips", SnipsSettings, grids.BANDIT),
+            ("poem", PoemSettings, grids.POEM),
+            ("norm-poem", NormPoemSettings, grids.POEM),
+        )
+    ),
+    Method("bandit-dm", DirectSettings, DirectLearner, grid=grids.FIT, needs_impressions=True),
+    Method(
+        "bandit-dr",
+        DoublyRobustPolicySettings,
+        DoublyRobustPolicyLearner,
+        grid=grids.BANDIT,
+        needs_impressions=True,
     ),
 )
 

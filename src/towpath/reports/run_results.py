@@ -46,7 +46,7 @@ def _metrics_table(evaluated: EvaluatedRun, protocol: str) -> Table:
         for who in evaluated.evaluations
     ]
     columns = (protocol, *(f"{shown}@{evaluated.k}" for shown in names.values()))
-    caption = f"EvalProtocol {protocol}: {_PROTOCOLS[protocol]}. In %, with 95 % intervals over users."
+    caption = f"Protocol {protocol}: {_PROTOCOLS[protocol]}. In %, with 95 % intervals over users."
     return Table(columns, tuple(rows), caption, decimals=1)
 
 
