@@ -6,7 +6,7 @@ STAMP = $(VENV)/.installed
 # Two test processes, one thread each: more threads than cores make small torch operations many times slower.
 ONE_THREAD = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint types docs bench clean
+.PHONY: demo test lint types docs reference bench clean
 
 demo: $(STAMP)
 	$(BIN)/towpath demo --out demo
@@ -24,7 +24,11 @@ types: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W -q -b html docs build/docs
 
-# Beside the peers too, in environments of their own under build/peers: a table in build/bench/peers.md. DATA is a
+# The reference pages docs/settings.md and docs/commands.md, written from the code.
+reference: $(STAMP)
+	$(BIN)/python docs/generated.py
+
+# With the peers too, in environments of their own under build/peers: a table in build/bench/peers.md. DATA is a
 # folder with the public sets, if they are not to be fetched.
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -14,7 +14,7 @@ from towpath.data.sources import read
 from towpath.data.split import split_leave_last_two
 from towpath.experiments.compare import compare_fits
 from towpath.experiments.pool import Work
-from towpath.experiments.result_store import EvaluationConfig, RunResult
+from towpath.experiments.run_result import EvaluationConfig, RunResult
 from towpath.methods.recipe import Recipe
 from towpath.models.registry import is_trainable
 
@@ -76,7 +76,7 @@ def main() -> None:
         print(json.dumps(line), flush=True)
 
     evaluation = EvaluationConfig(("full", "sampled"), on=asked.on)
-    work = Work(jobs=asked.jobs, watch=watch)
+    work = Work(jobs=asked.jobs, on_result=watch)
     result = compare_fits(split, chosen, seeds=range(asked.seeds), evaluation=evaluation, work=work)
     text = _table(result.to_json(), names)
     print(text)

@@ -169,7 +169,7 @@ def to_table(found: dict[str, Any], options: argparse.Namespace) -> str:
     }
     return "\n".join(
         [
-            f"# Beside the peers: {options.data}, {options.dim} dimensions, {options.threads} threads",
+            f"# Other packages: {options.data}, {options.dim} dimensions, {options.threads} threads",
             "",
             f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end.",
             "",

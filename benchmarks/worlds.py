@@ -84,7 +84,7 @@ def _latent(asked: argparse.Namespace) -> None:
     names: list[str] = []
     for title, settings in WORLDS.items():
         shown = [demonstrate(settings, seed) for seed in range(asked.seeds)]
-        trials = [{trial.name: trial.mean("rel") for trial in one.trials} for one in shown]
+        trials = [{trial.name: trial.mean("rel") for trial in one.results} for one in shown]
         if not names:
             names = list(trials[0])
             print("| world | " + " | ".join(names) + " | best possible |\n" + "|---" * (len(names) + 2) + "|")

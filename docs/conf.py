@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 project = "Towpath"
 author = "The Towpath authors"
 copyright = "2026, the Towpath authors"
-extensions = ["myst_parser", "generated"]
+extensions = ["myst_parser"]
 html_theme = "furo"
 html_title = "Towpath"
 html_show_sphinx = False

@@ -9,22 +9,28 @@ SCORERS: dict[str, dict[str, object]] = {
     "ncf": {"embedding_dim": 8, "hidden": (8, 4), "pretrain_epochs": 0},
     "sgns": {"embedding_dim": 8, "skip_gram_epochs": 2},
     "attention": {"embedding_dim": 8, "history_length": 6},
+    "headed": {"tower": "mf", "tower_settings": {"embedding_dim": 8}},
     "wide_deep": {"embedding_dim": 8, "side_dim": 4, "hidden": (8, 4)},
 }
 
 # The methods that must pass every law of the method contract, with what makes them quick on small data.
 METHOD_SETTINGS: dict[str, dict[str, object]] = {
     "plain": {},
-    "transport": {"list_length": 5},
+    "transport": {"list_length": 5, "solver": "game"},
     "ipw": {"propensity": "model", "exposure_epochs": 1},
     "expomf": {},
     "adversarial": {"warm_epochs": 1},
     "causal-embedding": {},
     "doubly-robust": {},
+    "shown": {},
+    "imitation": {},
+    "esmm": {},
+    "escm2": {},
+    "conservative": {},
     "bandit-ips": {},
     "bandit-snips": {},
     "poem": {},
     "norm-poem": {},
     "bandit-dm": {},
-    "bandit-dr": {"reward_epochs": 1},
+    "bandit-dr": {"reward_epochs": 2},
 }

@@ -11,7 +11,7 @@ from towpath.experiments.paper.benchmarks import BENCHMARKS, BenchmarkSpec, open
 from towpath.experiments.paper.catalogue import EXPERIMENTS
 from towpath.experiments.paper.claims import BestIsTransport, Better, CatchesUp, Rises, Steady, WeightsAre
 from towpath.experiments.paper.experiment import Experiment, Sweep
-from towpath.experiments.paper.run import Asked
+from towpath.experiments.paper.run import PaperConfig
 from towpath.methods.recipe import Recipe
 
 FAST = {"epochs": 3, "embedding_dim": 4, "batch_size": 256}
@@ -81,9 +81,9 @@ def register(folder: Path) -> None:
     EXPERIMENTS["tiny"], EXPERIMENTS["tiny-sweep"] = TINY, SWEPT
 
 
-def asked(folder: Path, **settings: object) -> Asked:
+def config(folder: Path, **settings: object) -> PaperConfig:
     """A run into this folder."""
-    return Asked(out=folder / "out", code="as in tests", **settings)  # type: ignore[arg-type]
+    return PaperConfig(out=folder / "out", code="as in tests", **settings)  # type: ignore[arg-type]
 
 
 @contextmanager

@@ -189,7 +189,7 @@ def compare(
 ) -> "Comparison":
     """Means over seeds, and differences to the first recipe, paired by user and seed, with 95 % intervals."""
     from towpath.experiments.compare import compare_fits
-    from towpath.experiments.result_store import EvaluationConfig
+    from towpath.experiments.run_result import EvaluationConfig
 
     return compare_fits(split, recipes, seeds=seeds, evaluation=EvaluationConfig(protocols=protocols, k=k))
 

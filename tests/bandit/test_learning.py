@@ -16,7 +16,7 @@ from towpath.methods.registry import method_named
 from towpath.models.factorization import Factorization
 from towpath.models.scorer import context_of, sizes_of
 from towpath.rng import Rng
-from towpath.training.learner import Learner
+from towpath.training.loop import Learner
 from towpath.training.task import TrainingTask
 
 USERS, ITEMS = 30, 8

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from small import small_split
+from small_impressions import small_log
 from towpath.baselines.propensity import (
     GivenPropensity,
     ModelPropensity,
@@ -73,8 +74,17 @@ def test_a_pair_that_was_not_logged_gets_the_harmonic_mean_of_its_item() -> None
     train = logged()
     item = int(train.items[0])
     mine = train.propensities[train.items == item]
-    found = GivenPropensity(train)(batch_of([0], [[item]], [[0]]))
+    other = next(u for u in range(train.n_users) if item not in train.items[train.users == u])
+    found = GivenPropensity(train)(batch_of([other], [[item]], [[0]]))
     assert float(found) == pytest.approx(len(mine) / (1 / mine).sum(), rel=1e-5)
+
+
+def test_what_was_shown_and_not_clicked_has_its_own_propensity() -> None:
+    train = small_log().train
+    log = train.rows
+    row = int(np.flatnonzero(~log.labels)[5])
+    found = GivenPropensity(train)(batch_of([int(log.users[row])], [[int(log.items[row])]], [[0]]))
+    assert float(found) == pytest.approx(float(log.propensities[row]), rel=1e-5)
 
 
 def test_the_harmonic_mean_estimates_the_mean_chance_of_an_item() -> None:

@@ -150,7 +150,7 @@ def test_killed_twice_and_resumed_gives_the_same_bytes(
         assert not (run / "artifact").exists()
     answer = towpath(*asked, run, "--resume")
     assert answer.code == 0
-    assert "Going on after epoch" in answer.err
+    assert "Resuming after epoch" in answer.err
     files = files_in(tmp_path / "whole" / "artifact")
     assert files == files_in(run / "artifact")
     assert ("players.safetensors" in files) is bool(method)
@@ -190,7 +190,7 @@ def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(events: Path, tmp_path: Path
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err == (
-        "towpath: Stopped; go on from the last full epoch with the same command and --resume "
+        "towpath: Stopped; to resume after the last complete epoch, run the same command with --resume "
         f"({run} is kept).\n"
     )
     assert [p.name for p in tmp_path.iterdir()] == ["run"]

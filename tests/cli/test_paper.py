@@ -29,7 +29,7 @@ def test_run_again_and_render(towpath, folder: Path) -> None:
     assert first.err.count(": fitted") == 3
     assert "MCF is better than Pop" in first.out
     again = towpath(*words)
-    assert again.err.count(": found") == 3
+    assert again.err.count(": stored") == 3
     assert again.out == first.out
     page = folder / "out" / "tiny" / "index.html"
     before = page.read_bytes()

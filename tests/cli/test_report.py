@@ -71,7 +71,7 @@ def test_a_protocol_that_the_data_do_not_allow_is_named(towpath, finished: Path,
     """80 items cannot give 100 negatives."""
     told = towpath("report", finished, "--out", tmp_path / "page.html", "--json").json
     assert any("the sampled protocol: " in line and "100 items" in line for line in told["missing"])
-    assert "What could not be told" in text_of(tmp_path / "page.html")
+    assert "What is missing" in text_of(tmp_path / "page.html")
 
 
 def test_another_run_stands_beside_it(towpath, finished: Path, finished_ease: Path, tmp_path: Path) -> None:

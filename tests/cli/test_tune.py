@@ -48,7 +48,9 @@ def test_machines_get_every_candidate_best_first(towpath, events: Path, search: 
     assert told["validation_hit"] == hits[0]
     assert told["settings"].items() >= {"epochs": 2, "embedding_dim": 4}.items()
     assert parse_settings(shlex.split(told["words"])[1::2]) == told["settings"]
-    assert {path.name for path in search.iterdir()} == {"tune.json", "trials.jsonl", "best.json", "trials.md"}
+    assert {path.name for path in search.iterdir()} == {
+        "tune.json", "results", "trials.jsonl", "best.json", "trials.md",
+    }  # fmt: skip
     rows = (search / "trials.md").read_text().splitlines()[4:]
     assert len(rows) == len(told["candidates"])
     assert any("| 0.002 " in row for row in rows)  # as it is typed, not 0.0020
@@ -62,10 +64,10 @@ def test_people_see_trials_and_the_words_to_use(towpath, events: Path, tmp_path:
     answer = towpath(*asked)
     assert answer.code == 0
     assert "l2 0.1, seed 0: hit 0." in answer.err
-    assert "At the end of what was tried: l2" in answer.err
+    assert "At the end of the grid: l2" in answer.err
     assert "\nBest: --set epochs=2 --set embedding_dim=4 --set batch_size=512 --set l2=" in answer.out
     again = towpath(*asked)
-    assert "2 trials are in" in again.err
+    assert "2 trials are stored in" in again.err
     assert "seed 0: hit" not in again.err
     assert again.out == answer.out
     assert towpath(*asked, "--quiet").err == ""
@@ -74,6 +76,38 @@ def test_people_see_trials_and_the_words_to_use(towpath, events: Path, tmp_path:
     fitted = json.loads((tmp_path / "run" / "artifact" / "manifest.json").read_text())
     best = json.loads((tmp_path / "search" / "best.json").read_text())
     assert fitted["metrics"]["validation_hit"] == best["validation_hit"]
+
+
+def test_the_printed_commands_use_the_same_data_and_split(towpath, tmp_path: Path) -> None:
+    rows = [f"u{u},i{(u * 7 + n * n) % 60},{1 + (u + n) % 5},{n}" for u in range(80) for n in range(14)]
+    path = tmp_path / "my events.csv"
+    path.write_text("\n".join(["who,what,stars,at", *rows]) + "\n")
+    columns = ["--user-col", "who", "--item-col", "what", "--value-col", "stars", "--time-col", "at"]
+    cleaning = ["--min-rating", "2", "--repeats", "last", "--split", "random", "--split-seed", "3"]
+    options = [*columns, *cleaning, "--test-share", "0.2"]
+    search = ["tune", path, *QUICK, *options, "--grid", "l2=0.1", "--out", tmp_path / "search"]
+    answer = towpath(*search)
+    assert answer.code == 0, answer.err
+    best = json.loads((tmp_path / "search" / "best.json").read_text())
+    first, second = (line.strip() for line in answer.out.splitlines() if "towpath " in line)
+    use = shlex.split(first.removeprefix("Use it: towpath ").replace("RUN", str(tmp_path / "run")))
+    assert towpath(*use).code == 0
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert run["data"]["fingerprint"] == best["fingerprint"]
+    assert run["recipe"]["settings"].items() >= best["settings"].items()
+    compared = towpath(*shlex.split(second.removeprefix("towpath ")), "--seeds", 1)
+    assert compared.code == 0, compared.err
+    assert "were chosen on other data" not in compared.err
+    shown = towpath(*search, "--json").json["commands"]
+    assert (f"Use it: {shown['fit']}", shown["compare"]) == (first, second)
+
+
+def test_a_search_of_an_earlier_version_is_one_sentence(towpath, search: Path, tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    about = json.loads((search / "tune.json").read_text())
+    (earlier / "tune.json").write_text(json.dumps(about | {"format": 1}))
+    assert "has search format 1" in towpath("tune", "none.csv", *QUICK, "--out", earlier).sentence()
 
 
 def test_a_trial_that_diverges_is_shown_as_failed(towpath, events: Path, tmp_path: Path) -> None:
@@ -111,7 +145,7 @@ def test_what_cannot_be_is_said_before_anything_is_read(
 
 def test_a_folder_of_something_else_is_left_alone(towpath, events: Path, finished: Path) -> None:
     assert "has no tune.json" in towpath("tune", "none.csv", "--out", finished).sentence()
-    assert "it has no fits" in towpath("compare", "none.csv", "--out", finished).sentence()
+    assert "it has no folder results" in towpath("compare", "none.csv", "--out", finished).sentence()
     assert not (finished / "tune.json").exists()
 
 
@@ -154,7 +188,8 @@ def test_killed_in_the_middle_by_two_jobs_and_asked_again(towpath, events: Path,
     for told in (whole, again):
         for candidate in told["candidates"]:
             candidate.pop("seconds")
-        told.pop("folder")
+        for key in ("folder", "commands"):  # they name the folder
+            told.pop(key)
     assert again == whole
 
 
@@ -177,7 +212,9 @@ def test_ctrl_c_says_how_to_go_on(towpath, events: Path, tmp_path: Path, monkeyp
     for verb in ("tune", "compare"):
         answer = towpath(verb, events, "--quiet", "--out", tmp_path / verb)
         assert answer.code == 130
-        assert f"go on with the same command ({tmp_path / verb} keeps what is finished)" in answer.err
+        assert (
+            f"finished results are in {tmp_path / verb}. To resume, run the same command again" in answer.err
+        )
 
 
 def test_compare_uses_what_was_tuned_for_each(towpath, events: Path, search: Path, search_ease: Path) -> None:

@@ -20,8 +20,8 @@ def test_rows_by_hand() -> None:
     runs = {"mf": [evaluation([1, 0], coverage=0.2), evaluation([1, 1], coverage=0.4)]}
     comparison = compare(runs, rng=Rng(0))
     hit, coverage = comparison.rows
-    assert (hit.label, hit.protocol, hit.metric, hit.mean) == ("mf", "full", "hit", 0.75)
-    assert_allclose([hit.sd, coverage.mean, coverage.sd], [np.sqrt(0.125), 0.3, np.sqrt(0.02)])
+    assert (hit.label, hit.protocol, hit.metric, hit.estimate.mean) == ("mf", "full", "hit", 0.75)
+    assert_allclose([hit.sd, coverage.estimate.mean, coverage.sd], [np.sqrt(0.125), 0.3, np.sqrt(0.02)])
     assert comparison.differences == ()
     assert (comparison.users, comparison.seeds) == (2, 2)
 
@@ -35,26 +35,28 @@ def test_a_constant_difference_has_an_interval_of_no_width() -> None:
     runs = {"b": [evaluation(base)] * 3, "a": [evaluation(base + 0.25)] * 3}
     (difference,) = compare(runs, rng=Rng(0)).differences
     assert (difference.a, difference.b) == ("a", "b")
-    assert_allclose([difference.mean, difference.low, difference.high], 0.25)
+    gap = difference.estimate
+    assert_allclose([gap.mean, gap.low, gap.high], 0.25)
+    assert (gap.n, gap.how) == (50, "95 % bootstrap over users and seeds, 2,000 resamples")
 
 
 def test_the_interval_over_users_matches_its_theory() -> None:
     gaps = np.random.default_rng(1).normal(0.1, 1, size=4000)
     runs = {"b": [evaluation(np.zeros(4000))], "a": [evaluation(gaps)]}
     (difference,) = compare(runs, resamples=4000, rng=Rng(0)).differences
+    gap = difference.estimate
     half = 1.96 * gaps.std() / np.sqrt(4000)
-    assert_allclose(difference.mean, gaps.mean())
-    assert_allclose([difference.low, difference.high], gaps.mean() + np.array([-half, half]), atol=0.1 * half)
+    assert_allclose(gap.mean, gaps.mean())
+    assert_allclose([gap.low, gap.high], gaps.mean() + np.array([-half, half]), atol=0.1 * half)
 
 
 def test_the_interval_covers_seeds_too() -> None:
     shifts = np.random.default_rng(2).normal(0, 1, size=30)
     runs = {"b": [evaluation(np.zeros(20))] * 30, "a": [evaluation(np.full(20, s)) for s in shifts]}
     (difference,) = compare(runs, resamples=4000, rng=Rng(0)).differences
+    gap = difference.estimate
     half = 1.96 * shifts.std() / np.sqrt(30)
-    assert_allclose(
-        [difference.low, difference.high], shifts.mean() + np.array([-half, half]), atol=0.15 * half
-    )
+    assert_allclose([gap.low, gap.high], shifts.mean() + np.array([-half, half]), atol=0.15 * half)
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
@@ -63,16 +65,16 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
         gaps = 0.3 + rng.normal(size=(12, 1)) * 0.2 + rng.normal(size=(1, 80))
         runs = {"b": [evaluation(np.zeros(80))] * 12, "a": [evaluation(row) for row in gaps]}
         (difference,) = compare(runs, resamples=400, rng=Rng(trial)).differences
-        inside += difference.low <= 0.3 <= difference.high
+        inside += difference.estimate.covers(0.3)
     assert 0.88 < inside / 200 < 0.99
 
 
 def test_the_same_generator_gives_the_same_interval_whatever_fits_into_memory(monkeypatch) -> None:
     values = np.random.default_rng(4).random((2, 3, 40))
     runs = {label: [evaluation(row) for row in rows] for label, rows in zip("ba", values, strict=True)}
-    whole = compare(runs, rng=Rng(0)).differences[0]
+    whole = compare(runs, rng=Rng(0)).differences[0].estimate
     monkeypatch.setattr("towpath.evaluation.comparison._COUNTS_AT_ONCE", 100)
-    parts = compare(runs, rng=Rng(0)).differences[0]
+    parts = compare(runs, rng=Rng(0)).differences[0].estimate
     assert_allclose([parts.low, parts.high], [whole.low, whole.high], rtol=1e-12)
 
 
@@ -82,10 +84,15 @@ def test_several_protocols_are_kept_apart() -> None:
         for label, value in (("b", 0), ("a", 1))
     }
     comparison = compare(runs, rng=Rng(0))
-    assert [(d.protocol, d.mean) for d in comparison.differences] == [("full", 0.5), ("sampled", 0.5)]
+    assert [(d.protocol, d.estimate.mean) for d in comparison.differences] == [
+        ("full", 0.5),
+        ("sampled", 0.5),
+    ]
     told = json.loads(json.dumps(comparison.to_json()))
-    assert told["differences"][0].keys() == {"a", "b", "protocol", "metric", "mean", "low", "high"}
-    assert told["rows"][0].keys() == {"label", "protocol", "metric", "mean", "sd"}
+    assert told["differences"][0].keys() == {
+        "a", "b", "protocol", "metric", "mean", "low", "high", "n", "how",
+    }  # fmt: skip
+    assert told["rows"][0].keys() == {"label", "protocol", "metric", "mean", "sd", "n", "how"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from towpath.errors import TowpathError
 from towpath.experiments import compare
 from towpath.experiments.compare import compare_fits
 from towpath.experiments.pool import Work
-from towpath.experiments.result_store import EvaluationConfig
+from towpath.experiments.run_result import EvaluationConfig
 from towpath.methods.recipe import Recipe
 
 SPLIT = small_split()
@@ -46,7 +46,7 @@ def test_the_first_recipe_is_the_baseline() -> None:
 def test_a_closed_form_is_fitted_once_and_stands_for_every_seed() -> None:
     fitted: list[tuple[str, int]] = []
     recipes = {"mf": Recipe("mf", settings={"epochs": 1}), "popularity": Recipe("popularity")}
-    heard = Work(watch=lambda done: fitted.append((done.label, done.seed)))
+    heard = Work(on_result=lambda done: fitted.append((done.label, done.seed)))
     found = compare_fits(SPLIT, recipes, seeds=[3, 4], work=heard)
     assert sorted(fitted) == [("mf", 3), ("mf", 4), ("popularity", 3)]
     spread = {(row.label, row.metric): row.sd for row in found.rows}

@@ -15,13 +15,13 @@ QUICK = {
 @pytest.fixture(scope="module")
 def told():
     heard = []
-    return demonstrate(SMALL, 0, compared=QUICK, watch=heard.append), heard
+    return demonstrate(SMALL, 0, compared=QUICK, on_progress=heard.append), heard
 
 
 def test_nothing_beats_the_best_possible_list(told):
     demo, _ = told
     oracle = demo.oracle()
-    for trial in demo.trials:
+    for trial in demo.results:
         assert oracle["random choice"] < trial.mean("rel") < oracle["best possible"]
 
 
@@ -32,7 +32,7 @@ def test_popularity_earns_what_the_world_says_it_would(told):
     for seen in (demo.split.train, demo.split.validation):
         counts[seen.users, seen.items] = -1
     best = -np.sort(-counts, axis=1)[:, :K].sum(axis=1)
-    trial = next(t for t in demo.trials if t.name == "popularity")
+    trial = next(t for t in demo.results if t.name == "popularity")
     users = trial.full[0].users
     shares = best[users].sum() / (K * len(users))
     assert trial.mean("popularity") * np.count_nonzero(demo.split.train.histories.lengths) == pytest.approx(
@@ -42,21 +42,21 @@ def test_popularity_earns_what_the_world_says_it_would(told):
 
 def test_differences_are_to_the_baseline_and_paired(told):
     demo, _ = told
-    popularity, plain = demo.trials
+    popularity, plain = demo.results
     (gap,) = [d for d in demo.comparison.differences if d.metric == "rel"]
     assert (gap.a, gap.b) == ("popularity", "plain")
-    assert gap.mean == pytest.approx(popularity.mean("rel") - plain.mean("rel"))
-    assert gap.low <= gap.mean <= gap.high
+    assert gap.estimate.mean == pytest.approx(popularity.mean("rel") - plain.mean("rel"))
+    assert gap.estimate.covers(gap.estimate.mean)
 
 
 def test_seeds_differ_only_where_something_is_trained(told):
-    popularity, plain = told[0].trials
+    popularity, plain = told[0].results
     assert len({run.metrics()["rel"] for run in popularity.full}) == 1
     assert len({run.metrics()["rel"] for run in plain.full}) == len(plain.full) == SEEDS
 
 
 def test_what_was_tried_is_a_share(told):
-    assert all(0 < trial.tried_share < 1 for trial in told[0].trials)
+    assert all(0 < trial.tried_share < 1 for trial in told[0].results)
 
 
 def test_every_step_is_said(told):
@@ -79,7 +79,7 @@ def test_only_what_trains_the_baseline_s_model_is_deployed(told):
 
 def test_the_example_is_the_list_that_was_judged(told):
     demo, _ = told
-    for trial in demo.trials:
+    for trial in demo.results:
         user = trial.full[0].users[0]
         assert len(set(trial.example.tolist())) == K
         assert demo.world.relevance[user, trial.example].sum() == pytest.approx(

@@ -62,12 +62,12 @@ def test_a_recommender_does_drift(played):
     assert popularity[-1].popularity != popularity[0].popularity
 
 
-def test_a_kept_loop_goes_on_to_the_same_floats(world, played, tmp_path, monkeypatch):
+def test_a_stored_loop_goes_on_to_the_same_floats(world, played, tmp_path, monkeypatch):
     short = Start(world, LoopSettings(rounds=2, k=5), 0)
     run_loop(short, ARMS, Work(folder=tmp_path))
     longer = replace(short, settings=LoopSettings(rounds=3, k=5))
     assert run_loop(longer, ARMS, Work(folder=tmp_path)) == played
-    monkeypatch.setattr(loop, "fit", lambda *_: pytest.fail("it was played again"))
+    monkeypatch.setattr(loop, "fit", lambda *_: pytest.fail("it was computed again"))
     assert run_loop(longer, ARMS, Work(folder=tmp_path)) == played
 
 
@@ -85,9 +85,9 @@ def test_nobody_is_shown_what_they_clicked_unless_asked_for(world):
         assert np.all(np.isneginf(scores[log.users, log.items])) != again
 
 
-def test_watch_hears_every_round(world):
+def test_every_round_is_reported(world):
     heard = []
-    run_loop(Start(world, LoopSettings(rounds=2, k=5), 0), ARMS[1:], Work(watch=heard.append))
+    run_loop(Start(world, LoopSettings(rounds=2, k=5), 0), ARMS[1:], Work(on_result=heard.append))
     assert [one.number for one in heard] == [1, 2]
 
 
@@ -100,7 +100,7 @@ def test_arms_share_their_luck(world):
 def test_a_wrong_setting_is_said_before_the_first_round(world):
     arms = [ARMS[1], Arm("plain", Recipe("mf", settings={"epoch": 2}))]
     with pytest.raises(ConfigError, match="did you mean 'epochs'"):
-        run_loop(Start(world, LoopSettings(), 0), arms, Work(watch=lambda one: pytest.fail("it began")))
+        run_loop(Start(world, LoopSettings(), 0), arms, Work(on_result=lambda one: pytest.fail("it began")))
 
 
 def test_gini_by_hand():

@@ -40,5 +40,5 @@ def test_several_jobs_stay_for_several_batches_and_pass_errors_on() -> None:
 
 
 def test_a_worker_that_is_killed_is_one_sentence() -> None:
-    with pytest.raises(TrainingError, match="use fewer jobs"), workers(work, 10, 2) as results:
+    with pytest.raises(TrainingError, match="use a lower --jobs"), workers(work, 10, 2) as results:
         list(results([99]))

@@ -1,18 +1,27 @@
-"""What a comparison keeps is what it found, and nothing is made twice."""
+"""What is stored is what was computed; nothing is computed twice, and changed code gets no old result."""
 
+import json
+import os
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import towpath
 from small import small_split
+from towpath.cli import main
 from towpath.errors import ArtifactError
 from towpath.evaluation.evaluate import evaluate
+from towpath.evaluation.result import Evaluation
 from towpath.experiments import compare as module
 from towpath.experiments.compare import compare_fits
 from towpath.experiments.pool import Work
-from towpath.experiments.result_store import EvaluationConfig, ResultStore, RunResult
+from towpath.experiments.result_store import ResultStore, open_store, refuse_foreign
+from towpath.experiments.run_result import EvaluationConfig, RunResult, RunSpec
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 
@@ -27,24 +36,29 @@ def fitted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """The model and seed of every fit that is made."""
     made: list[tuple[str, int]] = []
 
-    def watched(split, recipe):
+    def counting(split, recipe):
         made.append((recipe.model, recipe.seed))
         return fit(split, recipe)
 
-    monkeypatch.setattr(module, "fit", watched)
+    monkeypatch.setattr(module, "fit", counting)
     return made
 
 
-def test_what_is_read_is_what_was_kept(tmp_path: Path) -> None:
+def test_what_is_read_is_what_was_stored(tmp_path: Path) -> None:
     evaluation = EvaluationConfig(("full", "paper"), on="validation", k=5)
-    kept = ResultStore(tmp_path, WIDE.fingerprint, evaluation)
+    store = ResultStore(tmp_path)
     scorer = fit(WIDE, MF).scorer
-    found = tuple(evaluate(scorer, WIDE, protocol=p, on="validation", k=5) for p in evaluation.protocols)
-    kept.keep(("mf", MF), RunResult("mf", 0, 1, 2.5, found))
-    done = kept.find(("another name", MF))
-    assert done is not None
-    assert (done.label, done.seed, done.epochs, done.seconds) == ("another name", 0, 1, 2.5)
-    for one, two in zip(done.evaluations, found, strict=True):
+    evaluations = tuple(
+        evaluate(scorer, WIDE, protocol=p, on="validation", k=5) for p in evaluation.protocols
+    )
+    key = RunSpec("mf", MF).key(store, WIDE.fingerprint, evaluation)
+    assert RunSpec("another name", MF).key(store, WIDE.fingerprint, evaluation) == key
+    result = RunResult("mf", 0, 1, 2.5, evaluations, ({"epoch": 1, "seconds": 2.5},), 3.5)
+    store.put(key, result)
+    read = store.get(RunResult, key.name)
+    assert read is not None
+    assert replace(read, evaluations=()) == replace(result, evaluations=())
+    for one, two in zip(read.evaluations, evaluations, strict=True):
         assert (one.protocol, one.on, one.k, one.users_left_out) == (two.protocol, two.on, two.k, 0)
         assert one.overall == two.overall
         assert one.per_user.keys() == two.per_user.keys()
@@ -52,40 +66,60 @@ def test_what_is_read_is_what_was_kept(tmp_path: Path) -> None:
         assert np.array_equal(one.users, two.users)
 
 
-def test_whatever_a_number_depends_on_makes_another_file(tmp_path: Path) -> None:
-    kept = ResultStore(tmp_path, SPLIT.fingerprint, EvaluationConfig())
-    found = (evaluate(fit(SPLIT, MF).scorer, SPLIT),)
-    kept.keep(("mf", MF), RunResult("mf", 0, 1, 2.5, found))
-    for other in (replace(MF, seed=1), replace(MF, settings={**MF.settings, "l2": 1}), Recipe("popularity")):
-        assert kept.find(("mf", other)) is None
-    assert kept.find(("mf", replace(MF, settings={**MF.settings, "negatives": 3}))) is not None  # the default
-    assert replace(kept, fingerprint="other").find(("mf", MF)) is None
-    assert replace(kept, evaluation=EvaluationConfig(k=5)).find(("mf", MF)) is None
-    assert replace(kept, evaluation=EvaluationConfig(on="validation")).find(("mf", MF)) is None
+def test_protocols_may_evaluate_different_users(tmp_path: Path) -> None:
+    three = Evaluation("full", "test", 10, np.arange(3), {"hit": np.array([1.0, 0, 1])}, {"coverage": 0.5})
+    two = Evaluation("listed", "test", 10, np.array([4, 7]), {"auc": np.array([0.25, np.nan])}, {})
+    key = ResultStore(tmp_path, "c").key(data="d", recipe=MF)
+    ResultStore(tmp_path, "c").put(key, RunResult("mf", 0, 1, 2.5, (two, three)))
+    read = ResultStore(tmp_path, "c").get(RunResult, key.name)
+    assert read is not None
+    for one, stored in zip(read.evaluations, (two, three), strict=True):
+        assert np.array_equal(one.users, stored.users)
+        (name,) = stored.per_user
+        assert np.array_equal(one.per_user[name], stored.per_user[name], equal_nan=True)
+
+
+def test_whatever_a_number_depends_on_gives_another_name(tmp_path: Path) -> None:
+    store, plain = ResultStore(tmp_path, "one"), EvaluationConfig()
+
+    def name(recipe=MF, data="data", evaluation=plain, store=store) -> str:
+        return RunSpec("mf", recipe).key(store, data, evaluation).name
+
+    changed = [
+        name(replace(MF, seed=1)),
+        name(replace(MF, settings={**MF.settings, "l2": 1})),
+        name(Recipe("popularity")),
+        name(data="other"),
+        name(evaluation=EvaluationConfig(k=5)),
+        name(evaluation=EvaluationConfig(on="validation")),
+        name(store=ResultStore(tmp_path, "other code")),
+    ]
+    assert len({name(), *changed}) == 1 + len(changed)
+    assert name(replace(MF, settings={**MF.settings, "negatives": 3})) == name()  # the default
 
 
 def test_the_same_comparison_again_fits_nothing_and_says_the_same(tmp_path: Path, fitted) -> None:
     whole = compare_fits(SPLIT, RECIPES, seeds=[0, 1])
-    heard: list[str] = []
-    work = Work[RunResult](folder=tmp_path, watch=lambda done: heard.append(done.label))
+    reported: list[str] = []
+    work = Work[RunResult](folder=tmp_path, on_result=lambda run: reported.append(run.label))
     fitted.clear()
     assert compare_fits(SPLIT, RECIPES, seeds=[0, 1], work=work) == whole
     assert fitted == [("mf", 0), ("popularity", 0), ("mf", 1)]
     assert compare_fits(SPLIT, RECIPES, seeds=[0, 1], work=work) == whole
     assert len(fitted) == 3
-    assert len(heard) == 6  # who watches hears of what was found too
+    assert len(reported) == 6  # stored results are reported too
     compare_fits(SPLIT, RECIPES, seeds=[0, 1, 2], work=work)
     assert fitted[3:] == [("mf", 2)]
 
 
-def test_killed_in_between_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(done: RunResult) -> None:
-        if done.label == "popularity":
+def test_killed_in_between_it_goes_on(tmp_path: Path) -> None:
+    def killed(run: RunResult) -> None:
+        if run.label == "popularity":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compare_fits(SPLIT, RECIPES, seeds=[0, 1], work=Work(folder=tmp_path, watch=killed))
-    assert len(list((tmp_path / "fits").iterdir())) == 2
+        compare_fits(SPLIT, RECIPES, seeds=[0, 1], work=Work(folder=tmp_path, on_result=killed))
+    assert len(list((tmp_path / "results").iterdir())) == 2
     again = compare_fits(SPLIT, RECIPES, seeds=[0, 1], work=Work(folder=tmp_path))
     assert again == compare_fits(SPLIT, RECIPES, seeds=[0, 1])
     assert not list(tmp_path.rglob("*.partial"))
@@ -94,7 +128,50 @@ def test_killed_in_between_it_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     work = Work[RunResult](folder=tmp_path)
     compare_fits(SPLIT, {"popularity": Recipe("popularity")}, seeds=[0], work=work)
-    (path,) = (tmp_path / "fits").iterdir()
+    (path,) = (tmp_path / "results").iterdir()
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(ArtifactError, match=path.name):
         compare_fits(SPLIT, {"popularity": Recipe("popularity")}, seeds=[0], work=work)
+
+
+@pytest.mark.parametrize("earlier", ["fits/ab.parquet", "cells/ab.parquet", "ab12/round-001.parquet"])
+def test_folders_of_earlier_versions_are_one_sentence(tmp_path: Path, earlier: str) -> None:
+    (tmp_path / earlier).parent.mkdir()
+    (tmp_path / earlier).write_text("")
+    for refused in (open_store, refuse_foreign):
+        with pytest.raises(ArtifactError, match="written by an earlier version of towpath"):
+            refused(tmp_path)
+
+
+# -- issue 15: a changed model must not get its old result -------------------------------------------------
+
+PROGRAM = "from towpath.cli import main; raise SystemExit(main())"
+
+
+def hit_of(printed: str) -> float:
+    return next(row["mean"] for row in json.loads(printed)["rows"] if row["metric"] == "hit")
+
+
+def test_a_changed_model_does_not_get_its_old_result(
+    events: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["compare", str(events), "--models", "popularity", "--seeds", "1", "--json"]
+    command += ["--out", str(tmp_path / "table")]
+    assert main(command) == 0
+    before = hit_of(capsys.readouterr().out)
+    assert main(command) == 0
+    assert hit_of(capsys.readouterr().out) == before
+    (stored,) = (tmp_path / "table" / "results").iterdir()
+    # The same command by a copy of the package whose scores are inverted, in a process of its own.
+    package = tmp_path / "src" / "towpath"
+    shutil.copytree(Path(towpath.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    model = package / "models" / "popularity.py"
+    text = model.read_text()
+    model.write_text(text.replace("return self.counts[items]", "return -self.counts[items]"))
+    assert model.read_text() != text
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, "-c", PROGRAM, *command]
+    finished = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert hit_of(finished.stdout) < before
+    assert len(list((tmp_path / "table" / "results").iterdir())) == 2
+    assert stored.is_file()

@@ -13,7 +13,7 @@ from towpath.errors import ArtifactError, ConfigError, TrainingError
 from towpath.evaluation.evaluate import evaluate
 from towpath.experiments import tune as module
 from towpath.experiments.pool import Work
-from towpath.experiments.trials import Trial, read_best, read_trials
+from towpath.experiments.trials import Trial, read_best, stored_trials
 from towpath.experiments.tune import Tuned, Tuning, published_grid, tune
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import METHODS
@@ -105,7 +105,7 @@ def test_killed_and_asked_again_only_what_is_missing_is_fitted(
             except Killed:
                 assert not (tmp_path / "killed" / "best.json").exists()
         done += fitted
-    assert len(done) == len(read_trials(tmp_path / "killed")) == len(whole.candidates)
+    assert len(done) == len(stored_trials(tmp_path / "killed")) == len(whole.candidates)
     assert scores(again) == scores(whole)
     assert read_best(tmp_path / "killed") == read_best(tmp_path / "whole")
 
@@ -127,12 +127,12 @@ def test_a_fit_that_breaks_down_is_a_failed_trial(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(module, "fit", breaks)
     heard: list[Trial] = []
-    tuned = tune(SPLIT, TUNING, work=Work(folder=tmp_path / "search", watch=heard.append))
+    tuned = tune(SPLIT, TUNING, work=Work(folder=tmp_path / "search", on_result=heard.append))
     assert tuned.best.values["learning_rate"] == 0.003
     broken = [trial for trial in heard if trial.failed]
     assert [trial.settings["learning_rate"] for trial in broken] == [0.01, 0.05]
     assert tuned.ranked[-1].failed == "loss became nan in epoch 1; lower learning_rate."
-    assert [trial.failed for trial in read_trials(tmp_path / "search")] == [trial.failed for trial in heard]
+    assert [trial.failed for trial in stored_trials(tmp_path / "search")] == [trial.failed for trial in heard]
 
 
 def test_if_nothing_can_be_trained_the_first_reason_is_told(
@@ -218,7 +218,7 @@ def test_a_folder_is_for_one_model_method_and_split(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"search", "thesis.txt"}
 
 
-@pytest.mark.parametrize("name", ["tune.json", "trials.jsonl", "best.json"])
+@pytest.mark.parametrize("name", ["tune.json", "best.json"])
 @pytest.mark.parametrize("content", ["{", "[]", '{"format": 99}'])
 def test_damaged_files_are_one_sentence(name: str, content: str, tmp_path: Path) -> None:
     folder, small = tmp_path / "search", Tuning(Recipe("ease"), {"ridge": (1,)})
@@ -233,5 +233,5 @@ def test_a_search_that_is_not_there_or_not_over(tmp_path: Path, monkeypatch: pyt
         read_best(tmp_path)
     with counted(monkeypatch, 1), pytest.raises(Killed):
         tune(SPLIT, TUNING, work=Work(folder=tmp_path / "search"))
-    with pytest.raises(ArtifactError, match="is not over; go on with the same towpath tune command"):
+    with pytest.raises(ArtifactError, match="is not finished; run the same towpath tune command again"):
         read_best(tmp_path / "search")

@@ -15,7 +15,7 @@ def test_the_pace_falls_evenly_and_stays_by_default() -> None:
     assert TrainingSettings(epochs=4).lr_scale(4) == 1
 
 
-# expomf takes no steps; learners from bandit feedback need another log (tests/bandit/test_learning.py).
+# expomf takes no steps; what needs impressions is tested where there are some.
 HERE = [name for name, method in METHODS.items() if name != "expomf" and not method.needs_impressions]
 
 

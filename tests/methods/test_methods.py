@@ -3,12 +3,9 @@
 import pytest
 
 from contracts import METHOD_SETTINGS
-from impressions import impressions_split
-from towpath.data.split import Split
 from towpath.methods.registry import METHODS
 from towpath.testing import MethodContract
 
-IMPRESSIONS = impressions_split(users=60, rows=1500)
 # Every method on the model that it trains, and those with players of their own on other ones too.
 CASES = [(method, "mf") for method in METHOD_SETTINGS]
 CASES += [("plain", "attention"), ("transport", "attention"), ("adversarial", "gmf")]
@@ -25,6 +22,3 @@ class TestEveryMethod(MethodContract):
     def _one_method(self, request: pytest.FixtureRequest) -> None:
         self.method, self.model = request.param
         self.settings = {"embedding_dim": 8, **METHOD_SETTINGS[self.method]}
-
-    def split(self) -> Split:
-        return IMPRESSIONS if METHODS[self.method].needs_impressions else super().split()

@@ -1,10 +1,12 @@
 import pytest
 
-from towpath.reports.bands import BandPoint, BandStyle, draw_band
+from towpath.reports.bands import BandStyle, draw_band
 from towpath.reports.figures import charts_available
 from towpath.reports.lines import Axes
+from towpath.stats.estimate import Estimate
 
-POINTS = [BandPoint(1, 1.0, 0.8, 1.2), BandPoint(10, 1.5, 1.1, 1.9), BandPoint(1000, 2.0, 1.5, 2.5)]
+BANDS = {1: (1.0, 0.8, 1.2), 10: (1.5, 1.1, 1.9), 1000: (2.0, 1.5, 2.5)}
+POINTS = [(x, Estimate(*band, 9, "by hand")) for x, band in BANDS.items()]
 needs_charts = pytest.mark.skipif(not charts_available(), reason="the extra `report` is not installed")
 
 

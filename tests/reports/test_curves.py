@@ -12,20 +12,21 @@ from towpath.reports import curves, figures
 from towpath.reports.curves import draw_sweep
 from towpath.reports.page import to_html
 from towpath.reports.sweep_page import sweep_page, sweep_point_table, write_sweep
+from towpath.stats.spread import mean_and_deviation
 
 needs_charts = pytest.mark.skipif(not figures.charts_available(), reason="needs the extra `report`")
 TEXT = "{http://www.w3.org/2000/svg}text"
 
 
 def curve_over(setting: str, values: tuple[Value, ...], sd: float | None = 0.01) -> SweepResult:
+    seeds = 1 if sd is None else 3
     labels = [*(f"{setting}={value}" for value in values), "plain"]
     rows = tuple(
-        MetricSummary(label, protocol, metric, base + 0.02 * place, sd)
+        MetricSummary(label, protocol, metric, mean_and_deviation(base + 0.02 * place, sd, n=seeds), sd)
         for protocol, base in (("full", 0.1), ("sampled", 0.6))
         for metric in ("hit", "ndcg")
         for place, label in enumerate(labels)
     )
-    seeds = 1 if sd is None else 3
     return SweepResult(
         Recipe("mf", "ipw"), setting, values, ("plain",), Comparison("test", 10, 943, seeds, rows, ())
     )
@@ -83,7 +84,7 @@ def test_the_table_has_a_row_for_each_value_and_reference() -> None:
     table = sweep_point_table(curve_over("floor", (0.01, 0.1)))
     assert table.columns == ("floor", "full Hit@10", "full NDCG@10", "sampled Hit@10", "sampled NDCG@10")
     assert [row[0] for row in table.shown()] == ["0.01", "0.1", "plain"]
-    assert table.shown()[1][1] == "12.00 (11.00 to 13.00)"
+    assert table.shown()[1][1] == "12.00 ± 1.00"
     assert table.shown()[2][3] == "64.00"
 
 
@@ -96,7 +97,7 @@ def test_the_page_says_what_was_done() -> None:
 @needs_charts
 def test_what_is_written_stands_by_itself(tmp_path: Path) -> None:
     files = write_sweep(curve_over("floor", (0.01, 0.1)), "ml-100k", tmp_path / "out")
-    assert [path.name for path in files] == ["index.html", "curve.json", "curve.csv", "hit.svg", "ndcg.svg"]
+    assert [path.name for path in files] == ["index.html", "sweep.json", "sweep.csv", "hit.svg", "ndcg.svg"]
     assert json.loads(files[1].read_text())["setting"] == "floor"
     svg = files[3].read_text()
     assert "var(" not in svg
@@ -109,4 +110,4 @@ def test_without_the_extra_there_are_numbers_but_no_figures(
 ) -> None:
     monkeypatch.setattr(curves, "charts_available", lambda: False)
     files = write_sweep(curve_over("floor", (0.01, 0.1)), "ml-100k", tmp_path)
-    assert [path.name for path in files] == ["index.html", "curve.json", "curve.csv"]
+    assert [path.name for path in files] == ["index.html", "sweep.json", "sweep.csv"]

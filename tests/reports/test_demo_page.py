@@ -19,7 +19,7 @@ def demo():
 
 
 def test_summary_is_ordered_by_the_truth(demo):
-    true = [row[-1].value for row in summary_table(demo).rows]
+    true = [row[-1].mean for row in summary_table(demo).rows]
     assert true == sorted(true, reverse=True)
     assert {row[0] for row in summary_table(demo).rows} == {"popularity", "ease", "plain"}
 
@@ -47,8 +47,8 @@ def test_rounds_are_told(demo):
 
 
 def test_a_star_marks_what_the_log_does_not_know(demo):
-    user = int(demo.trials[0].full[0].users[0])
+    user = int(demo.results[0].full[0].users[0])
     shown = set(demo.world.exposures.items[demo.world.exposures.users == user].tolist())
-    plain = next(trial for trial in demo.trials if trial.name == "plain")
+    plain = next(trial for trial in demo.results if trial.name == "plain")
     for row, item in zip(example_table(demo).rows, plain.example, strict=False):
         assert row[1].endswith("*") == (int(item) not in shown)

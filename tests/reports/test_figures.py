@@ -4,9 +4,13 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from towpath.reports import figures
-from towpath.reports.figures import Dot, draw_dots
+from towpath.reports.figures import draw_dots
+from towpath.stats.estimate import Estimate
 
-DOTS = [Dot("popularity", 2.0, 1.9, 2.1), Dot("mf", 4.0, 3.8, 4.2)]
+DOTS = {
+    "popularity": Estimate(2.0, 1.9, 2.1, 9, "by hand"),
+    "mf": Estimate(4.0, 3.8, 4.2, 9, "by hand"),
+}
 
 needs_charts = pytest.mark.skipif(not figures.charts_available(), reason="needs the extra `report`")
 
@@ -34,7 +38,7 @@ def test_charts_follow_the_colours_of_the_page_and_ask_for_nothing_from_the_net(
 
 @needs_charts
 def test_one_dot_without_width_can_be_drawn():
-    assert draw_dots([Dot("only", 1.0, 1.0, 1.0)], axis="x", caption="c").svg.startswith("<svg")
+    assert draw_dots({"only": Estimate(1.0, 1.0, 1.0, 1, "")}, axis="x", caption="c").svg.startswith("<svg")
 
 
 def test_without_the_extra_there_is_a_caption_but_no_chart(monkeypatch):

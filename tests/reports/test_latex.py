@@ -1,12 +1,17 @@
-"""Tables in LaTeX say what the others say, and nothing in them is interacted for a command."""
+"""Tables in LaTeX say what the others say, and nothing in them is taken for a command."""
 
 from towpath.reports.latex import escaped, to_latex
 from towpath.reports.page import Page, Section, to_html
-from towpath.reports.tables import Interval, Mean, Table, to_csv, to_markdown
+from towpath.reports.tables import Ranked, Table, to_csv, to_markdown
+from towpath.stats.estimate import Estimate
+from towpath.stats.spread import mean_and_deviation
 
 TABLE = Table(
     ("method", "Hit@10", "gap"),
-    (("MCF", Mean(8.06, 0.26, 2), "—"), ("DT_MCF", Mean(8.73, None, 1), Interval(0.67, 0.33, 1.01))),
+    (
+        ("MCF", Ranked(mean_and_deviation(8.06, 0.26, n=3), 2), "—"),
+        ("DT_MCF", Ranked(mean_and_deviation(8.73, None, n=1), 1), Estimate(0.67, 0.33, 1.01, 9, "by hand")),
+    ),
     "95 % intervals",
     decimals=2,
 )

@@ -5,9 +5,10 @@ from html.parser import HTMLParser
 import pytest
 
 from towpath.errors import ArtifactError
-from towpath.reports.figures import Dot, Figure, draw_dots
+from towpath.reports.figures import Figure, draw_dots
 from towpath.reports.page import Page, Section, to_html, write_page
 from towpath.reports.tables import Table
+from towpath.stats.estimate import Estimate
 
 PAGE = Page(
     "Two <models>",
@@ -17,7 +18,7 @@ PAGE = Page(
             "What came out",
             ("First.", "Second."),
             (Table(("model", "hit"), (("<script>", 0.5),), caption="Hit@10"),),
-            (draw_dots([Dot("mf", 1, 0.5, 1.5)], axis="hit", caption="a chart"),),
+            (draw_dots({"mf": Estimate(1, 0.5, 1.5, 9, "by hand")}, axis="hit", caption="a chart"),),
         ),
     ),
     footer="made by towpath",

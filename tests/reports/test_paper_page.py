@@ -10,14 +10,14 @@ import pytest
 
 import tiny_paper
 from chromium import needs_browser, render
-from tiny_paper import SWEPT, TINY, asked
+from tiny_paper import SWEPT, TINY, config
 from towpath.errors import ArtifactError
 from towpath.experiments.paper.published import PUBLISHED
 from towpath.experiments.paper.record import read_record, write_record
 from towpath.experiments.paper.run import fit_all, plan
-from towpath.reports.paper_page import Results, read_results, write_results
+from towpath.reports.paper_page import ExperimentResults, read_results, write_results
 from towpath.reports.paper_tables import lift_table, main_table
-from towpath.reports.tables import Mean
+from towpath.reports.tables import Ranked
 
 
 @pytest.fixture(scope="module")
@@ -28,22 +28,22 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     monkeypatch.setitem(PUBLISHED, "tiny", published)
     with tiny_paper.registered(tmp_path_factory.mktemp("paper")) as folder:
         for one in (TINY, SWEPT):
-            made = plan(one, asked(folder, command=f"towpath paper run {one.name} --out DIR"))
-            made.keep(folder / "out")
-            fit_all(made.jobs_wanted, 1)
+            made = plan(one, config(folder, command=f"towpath paper run {one.name} --out DIR"))
+            made.write(folder / "out")
+            fit_all(made.jobs, 1)
         yield folder / "out"
     monkeypatch.undo()
 
 
 @pytest.fixture(scope="module")
-def results(out: Path) -> Results:
-    """What the table found, written next to it in every form."""
+def results(out: Path) -> ExperimentResults:
+    """The results of the table, written in every form."""
     found = read_results(out / "tiny")
     write_results(found, out / "tiny")
     return found
 
 
-def test_all_forms_are_written(results: Results, out: Path) -> None:
+def test_all_forms_are_written(results: ExperimentResults, out: Path) -> None:
     others = [
         path for path in (out / "tiny").iterdir() if path.name not in ("index.html", "run.json", ".lock")
     ]
@@ -75,17 +75,17 @@ def test_a_browser_shows_the_page_without_complaint(out: Path, tmp_path: Path, n
     assert len(seen.picture) > 20_000  # an empty page is a few thousand bytes
 
 
-def test_the_numbers_are_those_of_the_cells(results: Results, out: Path) -> None:
-    found = results.found[0]
+def test_the_numbers_are_those_of_the_runs(results: ExperimentResults, out: Path) -> None:
+    found = results.benchmarks[0]
     measure = found.facts.measures(10)[1]
-    hits = [found.done("MCF", seed).evaluations[2].per_user["hit"].mean() for seed in (0, 1)]
-    assert found.mean("MCF", measure)[0] == pytest.approx(100 * sum(hits) / 2)
+    hits = [found.run("MCF", seed).evaluations[2].per_user["hit"].mean() for seed in (0, 1)]
+    assert found.mean("MCF", measure).mean == pytest.approx(100 * sum(hits) / 2)
     table = main_table(found, found.columns)
     rows = {row[0]: row for row in table.rows}
-    assert rows["MCF"][3].value == pytest.approx(100 * sum(hits) / 2)
+    assert rows["MCF"][3].estimate.mean == pytest.approx(100 * sum(hits) / 2)
     with (out / "tiny" / "table-1.csv").open() as file:
         written = {row["method"]: row for row in csv.DictReader(file)}
-    assert float(written["MCF"]["Hit@10 (paper)"]) == pytest.approx(rows["MCF"][3].value)
+    assert float(written["MCF"]["Hit@10 (paper)"]) == pytest.approx(rows["MCF"][3].estimate.mean)
     assert float(written["DT-MCF"]["NDCG@10 in the paper"]) == 32.83
     kept = json.loads((out / "tiny" / "results.json").read_text())
     assert kept["benchmarks"]["tiny"]["columns"]["MCF"]["Hit@10 (paper)"] == pytest.approx(
@@ -93,17 +93,17 @@ def test_the_numbers_are_those_of_the_cells(results: Results, out: Path) -> None
     )
 
 
-def test_the_best_and_the_second_best_of_every_measure_are_marked(results: Results) -> None:
-    for found in results.found:
+def test_the_best_and_the_second_best_of_every_measure_are_marked(results: ExperimentResults) -> None:
+    for found in results.benchmarks:
         table = main_table(found, found.columns)
         for column in (1, 3, 5):
             cells = [row[column] for row in table.rows]
-            assert all(isinstance(cell, Mean) for cell in cells)
-            ranked = sorted(cells, key=lambda cell: -cell.value)
+            assert all(isinstance(cell, Ranked) for cell in cells)
+            ranked = sorted(cells, key=lambda cell: -cell.estimate.mean)
             assert [cell.place for cell in ranked] == [1, 2, 0]
 
 
-def test_every_claim_is_judged_where_it_speaks(results: Results) -> None:
+def test_every_claim_is_judged_where_it_speaks(results: ExperimentResults) -> None:
     said = {(verdict.claim, verdict.benchmark) for verdict in results.verdicts}
     assert ("MCF is better than Pop", "Tiny") in said
     assert ("DT-MCF: weights are larger on positives", "Tiny") in said
@@ -111,10 +111,10 @@ def test_every_claim_is_judged_where_it_speaks(results: Results) -> None:
     assert ("DT-MCF: on negatives, weights rise with exposure", "Tiny") not in said
 
 
-def test_relevance_in_a_simulation_is_a_sum_and_its_best_is_said(results: Results) -> None:
-    simulated = results.found[1]
+def test_relevance_in_a_simulation_is_a_sum_and_its_best_is_said(results: ExperimentResults) -> None:
+    simulated = results.benchmarks[1]
     rel = simulated.facts.measures(10)[0]
-    assert 0 < simulated.mean("Pop", rel)[0] < simulated.facts.best < 10
+    assert 0 < simulated.mean("Pop", rel).mean < simulated.facts.best < 10
     assert "The best possible Rel@10 is" in main_table(simulated, simulated.columns).caption
     assert "weighted_hit" in {measure.metric for measure in simulated.facts.further(10)}
 
@@ -129,26 +129,26 @@ def test_a_sweep_is_a_table_and_a_figure_for_each_measure(out: Path) -> None:
 
 def test_what_is_not_finished_is_left_out_and_said(out: Path, tmp_path: Path) -> None:
     record = read_record(out / "tiny")
-    gone = tuple(replace(c, file="gone.parquet") if c.column == "DT-MCF" else c for c in record.cells)
-    write_record(replace(record, cells=gone), out / "unfinished")
+    gone = tuple(replace(run, result="gone") if run.column == "DT-MCF" else run for run in record.runs)
+    write_record(replace(record, runs=gone), out / "unfinished")
     left = read_results(out / "unfinished")
-    assert left.found[0].columns == ["Pop", "MCF"]
+    assert left.benchmarks[0].columns == ["Pop", "MCF"]
     page, *_ = write_results(left, tmp_path)
     assert "6 of 10 fits are finished" in page.read_text()
     assert "DT-MCF is better" not in page.read_text()
 
 
-def test_lifts_are_relative_to_the_control(results: Results) -> None:
-    found = results.found[0]
+def test_lifts_are_relative_to_the_control(results: ExperimentResults) -> None:
+    found = results.benchmarks[0]
     renamed = {
-        ("D&W" if c == "MCF" else "DT-D&W" if c == "DT-MCF" else c, s): d for (c, s), d in found.cells.items()
+        ("D&W" if c == "MCF" else "DT-D&W" if c == "DT-MCF" else c, s): d for (c, s), d in found.runs.items()
     }
-    shown = replace(found, cells=renamed, settings={"D&W": {}, "DT-D&W": {}}, once=frozenset(), _known={})
+    shown = replace(found, runs=renamed, settings={"D&W": {}, "DT-D&W": {}}, once=frozenset(), _known={})
     table = lift_table(shown, replace(TINY, methods={"D&W": TINY.methods["MCF"]}))
     assert table is not None
     measure = replace(found.facts.further(10)[1])
-    base, other = (found.mean(column, measure)[0] for column in ("MCF", "DT-MCF"))
-    assert table.rows[0][3].value == pytest.approx(100 * (other / base - 1))
+    base, other = (found.mean(column, measure).mean for column in ("MCF", "DT-MCF"))
+    assert table.rows[0][3].mean == pytest.approx(100 * (other / base - 1))
     assert table.rows[0][4] == 0.09
 
 

@@ -18,6 +18,7 @@ from towpath.reports.run_page import run_page
 from towpath.reports.run_results import metric_names
 from towpath.reports.run_training import training_figures
 from towpath.reports.run_warnings import warnings_of
+from towpath.stats.estimate import Estimate
 
 PLAIN = [
     {"epoch": n, "loss": 1 / n, "validation_hit": 0.1 - 0.01 * abs(n - 4), "seconds": 2.0}
@@ -51,7 +52,8 @@ def evaluated(low: float, high: float) -> EvaluatedRun:
     per_user = {"hit": hits, "recall": hits, "ndcg": hits / 2, "mrr": hits / 3}
     runs = {who: [Evaluation("full", "test", 10, np.arange(600), per_user, {})] for who in (THIS, POPULARITY)}
     found = tuple(
-        Difference(THIS, POPULARITY, "full", metric, (low + high) / 2, low, high) for metric in per_user
+        Difference(THIS, POPULARITY, "full", m, Estimate((low + high) / 2, low, high, 600, "by hand"))
+        for m in per_user
     )
     return EvaluatedRun(10, runs, found)
 
@@ -106,7 +108,7 @@ def without_events(split: Split, users: int, items: int) -> Split:
         (game(reco_positive=0.0, reco_negative=0.0), "Hardly any training pair is one"),
         (
             replace(FACTS, recommended=recommended(0.5)),
-            "50% of the places in its lists hold items with fewer than 5",
+            "50% of the slots in its lists hold items with fewer than 5",
         ),
         (
             replace(FACTS, evaluated=evaluated(-0.01, 0.03)),
@@ -169,7 +171,7 @@ def test_what_is_not_known_has_no_section_but_is_named() -> None:
     html = to_html(run_page(bare))
     assert "<li>The weights: w is gone.</li>" in html
     assert "No epoch has been finished yet" in html
-    assert "no model yet, and no epoch can be told of" in html
+    assert "no model yet, and no epoch is recorded" in html
     for heading in ("How good it is", "What it recommends", "What the weighting learned"):
         assert f"{heading}</h2>" not in html
 

@@ -2,12 +2,12 @@
 
 import re
 
-from towpath.reports.bands import BandPoint
 from towpath.reports.lines import Axes
 from towpath.reports.series import SeriesStyle, draw_series
+from towpath.stats.spread import mean_and_deviation
 
-POINTS = [BandPoint(x, 10.0 + x, 9.0 + x, 11.0 + x) for x in range(3)]
-LOWER = [BandPoint(x, 5.0, 4.0, 6.0) for x in range(3)]
+POINTS = [(float(x), mean_and_deviation(10.0 + x, 1.0, n=3)) for x in range(3)]
+LOWER = [(float(x), mean_and_deviation(5.0, 1.0, n=3)) for x in range(3)]
 AXES = Axes("seconds of training", "Hit@10 (full)", whole=False, zero=False)
 
 

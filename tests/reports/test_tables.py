@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from towpath.reports.tables import Interval, Table, to_csv, to_markdown
+from towpath.reports.tables import Table, to_csv, to_markdown
+from towpath.stats.estimate import Estimate
+from towpath.stats.spread import mean_and_deviation
 
 TWO_MODELS = Table(
     ("model", "hit", "users"),
-    (("mf", Interval(0.25, 0.2, 0.3), 1204), ("a|b", 0.5, 7)),
+    (("mf", Estimate(0.25, 0.2, 0.3, 9, "by hand"), 1204), ("a|b", 0.5, 7)),
     decimals=2,
 )
 
@@ -23,7 +25,7 @@ def test_markdown_by_hand():
 
 
 def test_csv_keeps_full_precision_and_spreads_intervals():
-    third = Table(("model", "hit"), (("mf", Interval(1 / 3, 0.1, 0.9)), ("ease", 0.5)))
+    third = Table(("model", "hit"), (("mf", Estimate(1 / 3, 0.1, 0.9, 9, "by hand")), ("ease", 0.5)))
     rows = list(csv.reader(to_csv(third).splitlines()))
     assert rows[0] == ["model", "hit", "hit low", "hit high"]
     assert float(rows[1][1]) == 1 / 3
@@ -43,3 +45,13 @@ def test_csv_gives_every_cell_back(rows):
 def test_a_row_of_another_length_is_refused():
     with pytest.raises(ValueError, match="2 columns got a row of 1"):
         Table(("a", "b"), (("only",),))
+
+
+def test_the_caption_says_how_every_interval_was_made():
+    gap, mean = Estimate(0.2, 0.1, 0.3, 9, "95 % bootstrap"), mean_and_deviation(0.5, 0.1, n=3)
+    table = Table(("a", "b"), ((gap, mean), (gap, 0.5)), "Differences.")
+    assert table.full_caption == ("Differences. 95 % bootstrap. Mean ± one standard deviation between seeds.")
+    assert Table(("a",), ((gap,),), "With 95 % bootstrap intervals.").full_caption == (
+        "With 95 % bootstrap intervals."
+    )
+    assert Table(("a",), ((0.5,),)).full_caption == ""

@@ -144,16 +144,16 @@ class _BanditLearner(Learner):
     """What the learners below have in common: one scorer, one optimiser, the logged rows."""
 
     def __init__(self, task: TrainingTask, max_weight: float) -> None:
-        self.scorer, training = task.scorer, task.training
-        self._training, self._most, self._rng = training, max_weight, task.rng
+        self.scorer = task.scorer
+        self._training, self._most, self._rng = task.training, max_weight, task.rng
         size = 0 if task.train.impressions is None else len(task.train.impressions)
-        self._rows = BanditRows(task.train, task.scorer, training.batch_size_for(size))
-        self._optimiser = Optimiser([task.scorer], training.learning_rate, training.clip_norm)
+        self._rows = BanditRows(task.train, task.scorer, task.training.batch_size_for(size))
+        self._optimiser = Optimiser([task.scorer], task.training.learning_rate, task.training.clip_norm)
         self._remarks = task.scorer.remarks
 
     def optimisers(self) -> dict[str, Optimiser]:
-        """That of the scorer."""
-        return {"f": self._optimiser}
+        """The policy's."""
+        return {"scorer": self._optimiser}
 
     def _remark(self, row: EpochMetrics, *, normalised: bool) -> EpochMetrics:
         """The same row; what is wrong with it is remarked where whoever asked for the fit will see it."""
@@ -223,15 +223,12 @@ class DoublyRobustPolicyLearner(_BanditLearner):
 
     def __init__(self, task: TrainingTask, settings: DoublyRobustPolicySettings) -> None:
         super().__init__(task, settings.max_weight)
-        self._reward_model = copy.deepcopy(task.scorer).eval()
+        self._reward_model = copy.deepcopy(task.scorer)
         self._reward_epochs = settings.reward_epochs
-
-    def players(self) -> dict[str, nn.Module]:
-        """The reward model."""
-        return {"reward": self._reward_model}
 
     def epoch(self, number: int) -> EpochMetrics:
         """One pass over the log for the policy; before the first, several for the reward model."""
+        self._reward_model.eval()
         self._optimiser.set_lr_scale(self._training.lr_scale(number))
         if number == 1:
             self._fit_reward_model()
@@ -260,6 +257,10 @@ class DoublyRobustPolicyLearner(_BanditLearner):
             residual = self._rows.rewards[rows] - predicted.gather(1, self._rows.items[rows, None])[:, 0]
         expected = (torch.softmax(scores, dim=1) * predicted).sum(1)
         return (expected + self._rows.weights(scores, rows, self._most) * residual).mean()
+
+    def players(self) -> dict[str, nn.Module]:
+        """The reward model."""
+        return {"reward": self._reward_model}
 
 
 def fit_rewards(

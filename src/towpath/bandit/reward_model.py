@@ -21,7 +21,7 @@ _MOST_STEPS = 100
 class RewardModel:
     """Predicted rewards of every action at every position, one table a fold.
 
-    tables: (folds, positions, actions). folds: (n,), which table each row of the log is judged by: one that
+    tables: (folds, positions, actions). folds: (n,), which table each row of the log is scored by: one that
     was not fitted on it, where there is more than one.
     """
 

@@ -25,18 +25,19 @@ class AdversarialSettings(Settings):
     """Settings of adversarial counterfactual learning."""
 
     g: str = Field("", description="Model that plays the adversary g; empty: the same as f.")
-    adversary_fit: float = Field(
-        0.5, ge=0, description="How much the adversary pays for not fitting the feedback itself."
-    )
+    adversary_fit: float = Field(0.5, ge=0, description="Weight of the adversary's own loss on the feedback.")
     hinge_margin: float = Field(
-        0.1, ge=0, description="By how much f's reweighted loss must exceed that pay for g to rest on a pair."
+        0.1,
+        ge=0,
+        description="Margin by which f's reweighted loss must exceed it for g to get no gradient from a "
+        "pair.",
     )
     min_propensity: float = Field(
-        0.1, gt=0, le=1, description="Smallest chance of exposure; one over it is the largest weight."
+        0.1, gt=0, le=1, description="Smallest probability of exposure; its inverse is the largest weight."
     )
     label_effect: LabelEffect = Field(
         "interaction",
-        description="How the label enters the chance of exposure: times the adversary's score "
+        description="How the label enters the probability of exposure: times the adversary's score "
         "(`interaction`), or on its own (`additive`).",
     )
     warm_epochs: int = Field(5, ge=0, description="Passes in which the adversary alone fits the feedback.")
@@ -44,7 +45,8 @@ class AdversarialSettings(Settings):
     learning_rate_link: float = Field(
         0.01,
         gt=0,
-        description="Step size of the three numbers that make a chance of exposure of the adversary's score.",
+        description="Step size of the three parameters that turn the adversary's score into a "
+        "probability of exposure.",
     )
 
     @model_validator(mode="after")
@@ -165,7 +167,7 @@ class AdversarialLearner(Learner):
         return torch.stack([hinge.detach().mean(), (hinge.detach() > 0).float().mean()]).cpu()
 
     def _hinge(self, batch: Batch, losses: Tensor) -> tuple[Tensor, Tensor]:
-        """The adversary's hinge, (b, k) like f's losses, and what its L2 penalty charges for.
+        """The adversary's hinge, (b, k) like f's losses, and its L2 penalty before its weight.
 
         Its gradient reaches g through its own loss and through q.
         """

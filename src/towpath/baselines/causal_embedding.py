@@ -31,14 +31,15 @@ class CausalEmbeddingSettings(Settings):
 
     treatment: Treatment = Field(
         "random",
-        description="Which positives stand for feedback under even exposure: a `random` share, as in the "
-        "paper, or one drawn by `inverse-popularity`, in which items are as even as they can be.",
+        description="Which positives are used as feedback under uniform exposure: a `random` share, as "
+        "in the paper, or one drawn by `inverse-popularity`, so that items are about "
+        "equally frequent.",
     )
     treatment_share: float = Field(
         0.1, ge=0, lt=1, description="Share of the positives that make up the treatment set."
     )
     pull: float = Field(
-        0.001, ge=0, description="Price of the distance from an item's vector to its treatment vector."
+        0.001, ge=0, description="Weight of the distance from an item's vector to its treatment vector."
     )
     distance: Distance = Field(
         "l1",

@@ -30,8 +30,8 @@ class DoublyRobustSettings(PropensitySettings):
     logit_limit: float = Field(
         8.0,
         gt=0,
-        description="Observed pairs whose score is beyond this are corrected no further; the correction is "
-        "linear in the score and would have no end.",
+        description="Scores of observed pairs are clamped at this value in the correction, which is "
+        "linear in the score and has no bound.",
     )
 
     @model_validator(mode="after")

@@ -32,31 +32,38 @@ _RAREST = 1e-6
 class ExposureSettings(Settings):
     """Settings of ExpoMF."""
 
-    init_mu: float = Field(
-        0.01, gt=0, lt=1, description="Chance of having been shown that every item starts with."
-    )
+    init_mu: float = Field(0.01, gt=0, lt=1, description="Initial probability that an item was shown.")
     precision: float = Field(
         1.0, gt=0, description="Inverse variance of the feedback on a pair that was shown."
     )
     ridge_users: float = Field(10.0, gt=0, description="Inverse variance of the prior on user vectors.")
     ridge_items: float = Field(10.0, gt=0, description="Inverse variance of the prior on item vectors.")
     prior_shown: float = Field(
-        1.0, ge=1, description="First number (a) of the Beta prior on an item's chance of being shown."
+        1.0,
+        ge=1,
+        description="First parameter (a) of the Beta prior on an item's probability of being shown.",
     )
     prior_hidden: float = Field(
-        1.0, ge=1, description="Second number (b) of the Beta prior on an item's chance of being shown."
+        1.0,
+        ge=1,
+        description="Second parameter (b) of the Beta prior on an item's probability of being shown.",
     )
     prior_weight: float = Field(
         1.0,
         ge=0,
-        description="How many further users the prior counts, as a multiple of those in the data; 0: none "
+        description="Pseudo-users that the prior adds, as a multiple of the users in the data; 0: none "
         "beyond a and b.",
+    )
+    known_exposure: bool = Field(
+        False,
+        description="Whether what was shown and not clicked counts as seen, where the log says so; otherwise "
+        "its exposure is inferred like that of any untaken pair.",
     )
     prior_power: float = Field(
         0.0,
         ge=0,
-        description="Power of an item's count over the largest count, which is the share of those users who "
-        "were shown it; 0: all of them.",
+        description="Exponent of (item count / largest count), the share of the pseudo-users who were "
+        "shown the item; 0: all of them.",
     )
 
 
@@ -139,6 +146,8 @@ class ExposureLearner(Learner):
         self._settings = settings
         self._by_user = interaction_matrix(train)
         self._by_item = self._by_user.T.tocsr()
+        shown = interaction_matrix(train.rows) if settings.known_exposure else self._by_user
+        self._seen = {True: shown.T.tocsr(), False: shown}  # by item, by user
         self._prior = _prior_counts(train, settings)
         self.exposure = Exposure(train.n_items, settings.init_mu)
         with torch.no_grad():  # a pair's score is its inner product alone
@@ -180,6 +189,8 @@ class ExposureLearner(Learner):
         shown = torch.empty(len(own), dtype=torch.float64)
         for block in _blocks(interacted, own.shape[1]):
             chances = self._chances(own[block.rows] @ other.T, block, self._mu_of(block, by_item))
+            seen = self._seen[by_item][block.rows].tocoo()
+            chances[torch.from_numpy(seen.row).long(), torch.from_numpy(seen.col).long()] = 1
             shown[block.rows] = chances.sum(1, dtype=torch.float64)
             right = functional.embedding_bag(block.columns, other, block.starts, mode="sum")
             # Both sides over the precision.

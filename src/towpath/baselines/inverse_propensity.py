@@ -23,16 +23,16 @@ class InversePropensitySettings(PropensitySettings):
 
     variant: Variant = Field(
         "weighted",
-        description="`unbiased`: cross entropy whose expectation over exposure is that of relevance, logits "
-        "of positives clamped; `squared`: the same with squared errors of the sigmoid; `weighted`: cross "
-        "entropy with weight 1/propensity on positives; `non-negative`: unbiased, but its part without "
-        "relevance never below zero.",
+        description="`unbiased`: cross entropy whose expectation over exposure is that of relevance, "
+        "logits of positives clamped; `squared`: the same with squared errors of the "
+        "sigmoid; `weighted`: cross entropy with weight 1/propensity on positives; "
+        "`non-negative`: as unbiased, but the mean of its second part is never below zero.",
     )
     logit_limit: float = Field(
         8.0,
         gt=0,
-        description="Positives that score higher pull no further (variant=unbiased), since their loss would "
-        "fall without end.",
+        description="Scores of positives are clamped at this value (variant=unbiased), since their loss "
+        "has no lower bound.",
     )
 
 
@@ -74,6 +74,16 @@ def non_negative_risk(scores: Tensor, labels: Tensor, propensity: Tensor) -> Ten
     return relevant.mean() + irrelevant.mean().clamp(min=0)
 
 
+def shown_risk(scores: Tensor, labels: Tensor, propensity: Tensor) -> Tensor:
+    """The risk over all pairs, estimated from those that were shown, clicked (1) or not (0).
+
+        R = sum l(s, y) / p   /   sum 1 / p
+
+    Consistent if every pair could have been shown; what never could be has no say.
+    """
+    return (logistic_loss(scores, labels) / propensity).sum() / (1 / propensity).sum()
+
+
 class InversePropensityLearner(Learner):
     """Minimises the loss reweighted by propensities, on the same batches as plain training."""
 
@@ -112,6 +122,8 @@ class InversePropensityLearner(Learner):
 
     def _risk(self, scores: Tensor, labels: Tensor, propensity: Tensor) -> Tensor:
         chance = floored(propensity, self._settings.floor)
+        if self._training.pairs == "shown":
+            return shown_risk(scores, labels, chance)
         if self._settings.variant == "squared":
             return squared_loss(scores, labels, chance).mean()
         if self._settings.variant == "weighted":

@@ -29,8 +29,9 @@ class PropensitySettings(Settings):
 
     propensity: Literal["popularity", "given", "model"] = Field(
         "popularity",
-        description="The chance that a pair was shown: item `popularity`, the log's propensity column "
-        "(`given`; in simulated worlds that is the truth), or a `model` of who takes what.",
+        description="The probability that a pair was shown: from item `popularity`, from the log's "
+        "propensity column (`given`; in simulated worlds the truth), or from a `model` of "
+        "which users interact with which items.",
     )
     power: float = Field(
         0.5,
@@ -42,7 +43,7 @@ class PropensitySettings(Settings):
         0.1, gt=0, le=1, description="Propensities below this are raised to it: less variance, more bias."
     )
     exposure_dim: int = Field(8, ge=1, description="Length of the vectors when propensity=model.")
-    exposure_epochs: int = Field(5, ge=1, description="Epochs of that model, trained before the first one.")
+    exposure_epochs: int = Field(5, ge=1, description="Epochs of that model, which is trained first.")
 
 
 class Propensity(nn.Module):
@@ -66,16 +67,17 @@ class Propensity(nn.Module):
 class GivenPropensity(Propensity):
     """The log's own propensities for the pairs that it holds.
 
-    Of a pair that is not in the log nothing was written down; it gets the harmonic mean over the item's
-    logged pairs, n_i / sum 1/p, since that is what n_i logged pairs say about the mean chance over users
-    (each of them stands for 1/p pairs). An item that was never logged gets 0. A pair logged several times
-    gets the harmonic mean as well.
+    Where the log holds what was shown and not clicked, these pairs have theirs too. Of a pair that is not in
+    the log nothing was written down; it gets the harmonic mean over the item's logged pairs, n_i / sum 1/p,
+    since that is what n_i logged pairs say about the mean chance over users (each of them stands for 1/p
+    pairs). An item that was never logged gets 0. A pair logged several times gets the harmonic mean as well.
     """
 
     def __init__(self, train: Interactions) -> None:
-        inverse = 1 / _given(train).astype(np.float64)
-        super().__init__(_harmonic(train.items, inverse, train.n_items))
-        keys, places = np.unique(train.pair_keys(), return_inverse=True)
+        log = train.rows
+        inverse = 1 / _given(log).astype(np.float64)
+        super().__init__(_harmonic(log.items, inverse, log.n_items))
+        keys, places = np.unique(log.pair_keys(), return_inverse=True)
         self.register_buffer("keys", torch.from_numpy(keys), persistent=False)
         self.register_buffer("pairs", _harmonic(places, inverse, len(keys)), persistent=False)
 
@@ -84,13 +86,10 @@ class GivenPropensity(Propensity):
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
-        """The log's value for the positives (b, k), the item's for the rest."""
-        found = super().forward(batch).clone()
-        rows, columns = torch.nonzero(batch.labels > 0, as_tuple=True)
-        items = batch.items.expand(found.shape)[rows, columns]
-        wanted = batch.context.users[rows] * len(self.items) + items
-        found[rows, columns] = self.pairs[torch.searchsorted(self.keys, wanted)]
-        return found
+        """The log's value for the pairs that it holds (b, k), the item's for the rest."""
+        wanted = batch.context.users[:, None] * len(self.items) + batch.items
+        places = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
+        return torch.where(self.keys[places] == wanted, self.pairs[places], super().forward(batch))
 
 
 class ModelPropensity(Propensity):

@@ -9,15 +9,14 @@ import typer
 
 from towpath.cli.compared import read_tuned, recipes_of, say_other_data
 from towpath.cli.options import Data, HowMany, Jobs, Preparation, Training, names_in, parse_settings, seeds_in
-from towpath.cli.output import Interrupted, Listing, Output
+from towpath.cli.output import Interrupted, Listing, Output, stopped
 from towpath.cli.prepare import read_data, split_data, use_threads
-from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath.data.split import Part, Split
     from towpath.evaluation.comparison import Comparison
     from towpath.evaluation.protocols import EvalProtocol
-    from towpath.experiments.result_store import EvaluationConfig, RunResult
+    from towpath.experiments.run_result import EvaluationConfig, RunResult
     from towpath.methods.recipe import Recipe
 
 
@@ -34,7 +33,7 @@ class CompareOptions:
     ] = "plain"
     seeds: Annotated[str, typer.Option(help="How many (3: seeds 0, 1, 2) or which (100,101).")] = "3"
     protocols: Annotated[
-        str, typer.Option("--protocol", "--protocols", help="One or more of full, sampled, paper.")
+        str, typer.Option("--protocol", "--protocols", help="One or more of full, sampled, paper, truth.")
     ] = "full"
     on: Annotated[str, typer.Option(help="test or validation.")] = "test"
     k: HowMany = 10
@@ -45,7 +44,10 @@ class CompareOptions:
     ] = None
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep finished fits and the tables; if it is there, it goes on."),
+        typer.Option(
+            metavar="DIR",
+            help="Store results and tables here; the same command again fits only what is missing.",
+        ),
     ] = None
 
 
@@ -58,23 +60,23 @@ def compare(
     trained, so there is one row for each, whatever the methods.
     """
     use_threads(training.threads)
+    from towpath.experiments.result_store import refuse_foreign
+
     tuned = read_tuned(options.tuned or ())
     recipes = recipes_of(_names(options), parse_settings(training.set), tuned)
     for recipe in recipes.values():
-        recipe.resolve()  # a wrong setting is said before the data are read, which may take long
+        recipe.resolve()  # wrong settings are reported before the data are read, which may take long
     if options.out is not None:
-        _refuse_foreign(options.out)
-    asked = _Asked(recipes, seeds_in(options.seeds), _evaluation_config(options))
+        refuse_foreign(options.out)
+    request = _Request(recipes, seeds_in(options.seeds), _evaluation_config(data, options))
     try:
         split = split_data(read_data(data, prepare, output).interactions, prepare)
         say_other_data(tuned, split.fingerprint, output)
-        comparison = _compare(split, asked, options, output)
+        comparison = _compare(split, request, options, output)
     except KeyboardInterrupt:
         if options.out is None:
             raise
-        raise Interrupted(
-            f"Stopped; go on with the same command ({options.out} keeps what is finished)."
-        ) from None
+        raise Interrupted(stopped(options.out)) from None
     _show(comparison, recipes, options, output)
 
 
@@ -83,16 +85,17 @@ def _names(options: CompareOptions) -> tuple[list[str], list[str]]:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What the options come to."""
+class _Request:
+    """The options as what a comparison takes."""
 
     recipes: "dict[str, Recipe]"
     seeds: list[int]
     evaluation: "EvaluationConfig"
 
 
-def _evaluation_config(options: CompareOptions) -> "EvaluationConfig":
-    from towpath.experiments.result_store import EvaluationConfig
+def _evaluation_config(data: str, options: CompareOptions) -> "EvaluationConfig":
+    from towpath.experiments.run_result import EvaluationConfig
+    from towpath.worlds.truth import truth_beside
 
     return EvaluationConfig(
         protocols=cast(
@@ -100,29 +103,23 @@ def _evaluation_config(options: CompareOptions) -> "EvaluationConfig":
         ),  # checked with the data
         on=cast("Part", options.on),
         k=options.k,
+        truth=truth_beside(data),
     )
 
 
-def _compare(split: "Split", asked: _Asked, options: CompareOptions, output: Output) -> "Comparison":
-    from towpath.experiments.compare import cells_of, compare_fits
+def _compare(split: "Split", request: _Request, options: CompareOptions, output: Output) -> "Comparison":
+    from towpath.experiments.compare import compare_fits, run_specs
     from towpath.experiments.pool import Work
 
-    with output.progress("Fitting", len(cells_of(asked.recipes, asked.seeds))) as step:
+    with output.progress("Fitting", len(run_specs(request.recipes, request.seeds))) as step:
 
-        def watch(done: "RunResult") -> None:
-            step(f"{done.label}, seed {done.seed}: {done.epochs} epochs")
+        def on_result(run: "RunResult") -> None:
+            step(f"{run.label}, seed {run.seed}: {run.epochs} epochs")
 
-        work = Work(jobs=options.jobs, folder=options.out, watch=watch)
-        return compare_fits(split, asked.recipes, seeds=asked.seeds, evaluation=asked.evaluation, work=work)
-
-
-def _refuse_foreign(folder: Path) -> None:
-    """Nothing, unless a comparison cannot be kept at `folder`."""
-    from towpath.files import refuse_unwritable
-
-    refuse_unwritable(folder / "fits")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "fits").is_dir():
-        raise ConfigError(f"{folder} is no folder of a comparison: it has no fits; choose another --out.")
+        work = Work(jobs=options.jobs, folder=options.out, on_result=on_result)
+        return compare_fits(
+            split, request.recipes, seeds=request.seeds, evaluation=request.evaluation, work=work
+        )
 
 
 def _show(
@@ -134,13 +131,14 @@ def _show(
         for row in result["rows"]
     ]
     seeds = "one seed" if comparison.seeds == 1 else f"{comparison.seeds} seeds"
-    how = f"on {comparison.on}, k = {comparison.k}, {comparison.users:,} users, {seeds}"
+    about = f"on {comparison.on}, k = {comparison.k}, {comparison.users:,} users, {seeds}"
     means = ("label", "protocol", "metric", "mean", "sd")
     gaps = ("a", "b", "protocol", "metric", "mean", "low", "high")
-    tables = [Listing(f"Means {how}", means, [[row[name] for name in means] for row in result["rows"]])]
+    tables = [Listing(f"Means {about}", means, [[row[name] for name in means] for row in result["rows"]])]
     if result["differences"]:
         rows = [[row[name] for name in gaps] for row in result["differences"]]
-        tables.append(Listing("Differences a - b, with 95 % intervals", gaps, rows))
+        how = result["differences"][0]["how"]
+        tables.append(Listing(f"Differences a - b; low and high: {how}", gaps, rows))
     if options.out is not None:
         _write(result, tables, options.out)
     output.show(result, *tables)

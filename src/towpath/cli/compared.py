@@ -24,22 +24,22 @@ class Tuned:
 
 
 def read_tuned(folders: Sequence[Path]) -> dict[Pair, Tuned]:
-    """What each folder found, by the model and method it is about."""
+    """The best settings in each folder, by model and method."""
     if not folders:
         return {}
     from towpath.experiments.trials import read_best
 
-    found: dict[Pair, Tuned] = {}
+    tuned: dict[Pair, Tuned] = {}
     for folder in folders:
         recipe, record = read_best(folder)
         pair = recipe.model_name, recipe.method_name
-        if pair in found:
+        if pair in tuned:
             raise ConfigError(
-                f"Both {found[pair].folder} and {folder} are about {pair[0]} by {pair[1]}; "
+                f"Both {tuned[pair].folder} and {folder} are about {pair[0]} by {pair[1]}; "
                 "leave one of them out."
             )
-        found[pair] = Tuned(folder, recipe.settings, record["fingerprint"])
-    return found
+        tuned[pair] = Tuned(folder, recipe.settings, record["fingerprint"])
+    return tuned
 
 
 def say_other_data(tuned: Mapping[Pair, Tuned], fingerprint: str, output: Output) -> None:
@@ -60,7 +60,7 @@ def recipes_of(
 
     models, methods = names
     pairs = _pairs(models, methods)
-    _refuse_strangers(settings, [*models, *methods])
+    _refuse_unknown(settings, [*models, *methods])
     for pair, one in tuned.items():
         if pair not in pairs:
             raise ConfigError(
@@ -109,7 +109,7 @@ def _settings_of(names: Pair, settings: dict[str, Any]) -> dict[str, Any]:
     return mine
 
 
-def _refuse_strangers(settings: dict[str, Any], names: list[str]) -> None:
+def _refuse_unknown(settings: dict[str, Any], names: list[str]) -> None:
     for key in settings:
         owner, dot, _ = key.partition(".")
         if dot and owner not in names:

@@ -1,4 +1,4 @@
-"""towpath data: named public sets, and what is in a file."""
+"""towpath data: built-in datasets, and what is in a file."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -68,7 +68,7 @@ def _fact(value: object) -> object:
     return value
 
 
-data_app = typer.Typer(help="Named public sets, and what is in a file.")
+data_app = typer.Typer(help="Built-in datasets, and what is in a file.")
 data_app.command("list")(spread(list_sets))
 data_app.command("fetch")(spread(fetch))
 data_app.command("inspect")(spread(inspect))

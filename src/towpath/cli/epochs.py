@@ -32,9 +32,9 @@ _GAME = (
     _Column("ndcg", 6, ("validation_ndcg",), places=4),
 )
 _MEANING = (
-    "risk, w risk: loss before and after weighting; gap: from learned-from to shown pairs; ess: effective "
-    "share of pairs; w on/off: mean weight of pairs that would be shown, and of the others; g/loss: spread "
-    "of the critic over that of the loss; hit, ndcg: validation"
+    "risk, w risk: loss before and after weighting; gap: distance of weighted and shown pairs; ess: "
+    "effective share of pairs; w on/off: mean weight of pairs that would be shown, and of the others; "
+    "g/loss: spread of the critic over that of the loss; hit, ndcg: validation"
 )
 
 

@@ -26,7 +26,7 @@ class EvaluateOptions:
     protocol: Annotated[
         str | None,
         typer.Option(
-            help="full (the default), sampled, paper, listed, ips or snips: part of every number.",
+            help="The protocol: full (the default), sampled, paper, listed, ips or snips.",
             show_default=False,
         ),
     ] = None

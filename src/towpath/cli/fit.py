@@ -42,7 +42,7 @@ class FitOptions:
         ),
     ] = "plain"
     w: Annotated[
-        str | None, typer.Option("--w", metavar="MODEL", help="Transport: the model that weighs pairs.")
+        str | None, typer.Option("--w", metavar="MODEL", help="Transport: the model that weights pairs.")
     ] = None
     g: Annotated[
         str | None,
@@ -54,9 +54,10 @@ class FitOptions:
     test: Annotated[
         str | None, typer.Option(metavar="FILE", help="Events to test on, instead of a part of DATA.")
     ] = None
-    seed: Annotated[int, typer.Option(min=0, help="The one seed of everything random.")] = 0
+    seed: Annotated[int, typer.Option(min=0, help="The seed of all random numbers.")] = 0
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with RUN if it is there: same recipe, same data.")
+        bool,
+        typer.Option("--resume", help="Resume the run in this folder; recipe and data must be the same."),
     ] = False
 
 
@@ -135,7 +136,7 @@ def _plan(data: str, recipe: "Recipe", options: FitOptions, prepare: Preparation
 def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":
     done = len(run.history)
     if done:
-        output.say(f"Going on after epoch {done}.")
+        output.say(f"Resuming after epoch {done}.")
     with output.working(f"Fitting {plan.recipe.model} by {plan.recipe.method}"):
         lines = EpochLines()
 
@@ -152,7 +153,8 @@ def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":
 def _how_to_go_on(folder: Path) -> str:
     if (folder / "run.json").is_file():
         return (
-            f"Stopped; go on from the last full epoch with the same command and --resume ({folder} is kept)."
+            f"Stopped; to resume after the last complete epoch, run the same command with --resume "
+            f"({folder} is kept)."
         )
     return "Stopped before the run was set up; nothing was written."
 

@@ -108,6 +108,11 @@ class Listing:
         return f"{self.title}\n\n{to_markdown(Table(tuple(self.columns), cells, decimals=4))}\n"
 
 
+def stopped(folder: object) -> str:
+    """What is said after Ctrl-C where results are stored."""
+    return f"Stopped; finished results are in {folder}. To resume, run the same command again."
+
+
 def _shown(value: object) -> str:
     if value is None:
         return ""

@@ -9,13 +9,13 @@ import typer
 
 from towpath.cli.groups import spread
 from towpath.cli.options import Jobs, parse_settings, seeds_in
-from towpath.cli.output import Interrupted, Listing, Output
+from towpath.cli.output import Interrupted, Listing, Output, stopped
 from towpath.cli.prepare import use_threads
 
 if TYPE_CHECKING:
-    from towpath.experiments.paper.cells import JobStatus
     from towpath.experiments.paper.experiment import Experiment
-    from towpath.experiments.paper.run import Asked
+    from towpath.experiments.paper.jobs import JobStatus
+    from towpath.experiments.paper.run import PaperConfig
 
 Names = Annotated[
     list[str], typer.Argument(metavar="NAME...", help="Tables and figures (towpath paper list), or all.")
@@ -25,16 +25,16 @@ PaperFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of 
 
 @dataclass(frozen=True)
 class PaperOptions:
-    """What is run, how often, on what, and where it is kept."""
+    """What is run, with how many seeds, on which data, and where results are stored."""
 
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder for cells and pages; if it is there, it goes on.")
+        Path, typer.Option(metavar="DIR", help="The folder for results and pages; run again to resume.")
     ]
     quick: Annotated[
-        bool, typer.Option("--quick", help="Two seeds, short fits, small data: to see that all works.")
+        bool, typer.Option("--quick", help="Two seeds, short fits, small data: to check that all works.")
     ] = False
     seeds: Annotated[
-        str | None, typer.Option(help="How many (3) or which (100,101); else what the experiment wants.")
+        str | None, typer.Option(help="How many (3) or which (100,101); by default those of the experiment.")
     ] = None
     jobs: Jobs = 1
     data_dir: Annotated[
@@ -49,7 +49,7 @@ class PaperOptions:
     ] = None
     tuned: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Use what towpath tune chose: a folder of its folders."),
+        typer.Option(metavar="DIR", help="Use the best settings of towpath tune: a folder of its folders."),
     ] = None
     set: Annotated[
         list[str] | None,
@@ -57,7 +57,9 @@ class PaperOptions:
     ] = None
     code: Annotated[
         str,
-        typer.Option(help="A name for the code, under which cells are kept; else a digest of the source."),
+        typer.Option(
+            help="Treat code under this name as equal, instead of telling it by a digest of its source."
+        ),
     ] = ""
 
 
@@ -92,56 +94,56 @@ def list_experiments(output: Output) -> None:
 def run(names: Names, options: PaperOptions, output: Output) -> None:
     """Run tables and figures: fit what is missing, then write page, Markdown, CSV and LaTeX.
 
-    Finished fits are never repeated, whichever table they were made for, and several processes may share one
-    folder.
+    Stored results are never computed again, whichever table they were made for, and several processes may
+    share one folder.
     """
     use_threads(1)
     from towpath.experiments.paper.run import fit_all, plan
+    from towpath.experiments.result_store import refuse_earlier
     from towpath.files import refuse_unwritable
 
-    experiments = _chosen(names, options)
-    asked = _asked(names, options)
-    refuse_unwritable(options.out / "cells")
+    experiments = _selected(names, options)
+    config = _config(names, options)
+    refuse_unwritable(options.out / "results")
+    refuse_earlier(options.out)
     plans = []
     with output.progress("Opening", None) as step:
         for one in experiments:
-            plans.append(plan(one, asked, step))
-            plans[-1].keep(options.out)
-    jobs_wanted = [job for one in plans for job in one.jobs_wanted]
+            plans.append(plan(one, config, step))
+            plans[-1].write(options.out)
+    jobs = [job for one in plans for job in one.jobs]
     try:
-        with output.progress("Fitting", len({job.path for job in jobs_wanted})) as step:
-            fit_all(jobs_wanted, options.jobs, lambda status: step(_line(status)))
+        with output.progress("Fitting", len({job.name for job in jobs})) as step:
+            fit_all(jobs, options.jobs, lambda status: step(_line(status)))
     except KeyboardInterrupt:
-        raise Interrupted(
-            f"Stopped; go on with the same command ({options.out} keeps what is finished)."
-        ) from None
+        raise Interrupted(stopped(options.out)) from None
     _render([options.out / one.record.experiment for one in plans], output)
 
 
 def render(folder: PaperFolder, output: Output) -> None:
-    """Write the pages of all that was run in a folder again, as far as it is finished; nothing is fitted."""
+    """Write the pages of all runs in a folder again, from stored results; nothing is fitted."""
     from towpath.experiments.paper.record import runs_in
 
     _render(runs_in(folder), output)
 
 
-def _chosen(names: list[str], options: PaperOptions) -> "list[Experiment]":
+def _selected(names: list[str], options: PaperOptions) -> "list[Experiment]":
     from towpath.experiments.paper.catalogue import ALL, EXPERIMENTS, experiment_named
-    from towpath.experiments.paper.experiment import limited, quickened
+    from towpath.experiments.paper.experiment import quick_version, restrict
 
     wanted = list(EXPERIMENTS) if names == [ALL] else list(dict.fromkeys(names))
-    found = []
+    experiments = []
     for name in wanted:
         one = experiment_named(name)
-        one = quickened(one) if options.quick else one
-        found.append(limited(one, options.data or (), options.columns or ()))
-    return found
+        one = quick_version(one) if options.quick else one
+        experiments.append(restrict(one, options.data or (), options.columns or ()))
+    return experiments
 
 
-def _asked(names: list[str], options: PaperOptions) -> "Asked":
-    from towpath.experiments.paper.run import Asked
+def _config(names: list[str], options: PaperOptions) -> "PaperConfig":
+    from towpath.experiments.paper.run import PaperConfig
 
-    return Asked(
+    return PaperConfig(
         out=options.out,
         seeds=tuple(seeds_in(options.seeds)) if options.seeds else (),
         jobs=options.jobs,
@@ -155,7 +157,7 @@ def _asked(names: list[str], options: PaperOptions) -> "Asked":
 
 
 def _command(names: list[str], options: PaperOptions) -> str:
-    """The command that makes it again; places are the reader's own."""
+    """The command that repeats the run; folders are left for the reader to fill in."""
     words = ["towpath", "paper", "run", *names, *(["--quick"] if options.quick else [])]
     words += ["--seeds", options.seeds] if options.seeds else []
     for option, values in (("--data", options.data), ("--column", options.columns), ("--set", options.set)):
@@ -167,8 +169,8 @@ def _command(names: list[str], options: PaperOptions) -> str:
 
 def _line(status: "JobStatus") -> str:
     job = status.job
-    what = {"found": "found", "made": "fitted", "failed": f"broke down: {status.why}"}[status.state]
-    return f"{job.location.name}, {job.column}, seed {job.recipe.seed}: {what}"
+    state = f"failed: {status.reason}" if status.state == "failed" else status.state
+    return f"{job.location.name}, {job.spec.label}, seed {job.spec.recipe.seed}: {state}"
 
 
 def _render(folders: list[Path], output: Output) -> None:
@@ -183,7 +185,7 @@ def _render(folders: list[Path], output: Output) -> None:
         shown.append(to_json(results) | {"page": str(page)})
         rows += [(v.outcome, v.benchmark, v.claim) for v in results.verdicts]
         output.say(f"The page is {page}")
-    output.show({"experiments": shown}, Listing("What was claimed", ("outcome", "data", "claim"), rows))
+    output.show({"experiments": shown}, Listing("Claims of the paper", ("outcome", "data", "claim"), rows))
 
 
 paper_app = typer.Typer(help="The paper's tables and figures, one command each.")

@@ -27,7 +27,9 @@ class ReportOptions:
     ] = None
     against: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Another run on the same split to hold it against, such as plain."),
+        typer.Option(
+            metavar="RUN", help="Another run on the same split to compare with, such as plain training."
+        ),
     ] = None
     data_dir: Annotated[
         Path | None, typer.Option(envvar="TOWPATH_DATA", help="Where local copies of built-in datasets lie.")
@@ -60,7 +62,7 @@ def report(run: RunFolder, options: ReportOptions, output: Output) -> None:
 
 
 def _gather(run: "Run", against: "Run | None", options: ReportOptions, output: Output) -> "RunFacts":
-    """All that can be told; what cannot is kept with its reason."""
+    """All facts that can be found; the others are listed with the reason."""
     from towpath.reports.run_facts import RunFacts
     from towpath.serving import facts as told
 

@@ -11,13 +11,14 @@ from towpath.cli.groups import spread
 from towpath.cli.options import DataOptions, Jobs, Training, names_in, parse_settings
 from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import read_data, use_threads
+from towpath.cli.simulate_serve import serve
 
 if TYPE_CHECKING:
     from towpath.experiments.loop import Arm
-    from towpath.experiments.round_store import Round
+    from towpath.experiments.rounds import Round
     from towpath.worlds.world import World
 
-# An arm of the loop that is no method: lists drawn at random.
+# The arm that shows random lists; the others are methods.
 RANDOM = "random"
 WorldFolder = Annotated[Path, typer.Argument(metavar="WORLD", help="The folder that simulate create wrote.")]
 Rated = Annotated[
@@ -40,10 +41,11 @@ class CreateOptions:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Who lives in the world, for how long."""
+    """Which recommenders are deployed, and for how many rounds."""
 
     out: Annotated[
-        Path | None, typer.Option(help="Keep every round in this folder; what is there is not played again.")
+        Path | None,
+        typer.Option(help="Store every round in this folder; stored rounds are not computed again."),
     ] = None
     model: Annotated[str, typer.Option(help="The model that all methods train.")] = "mf"
     arms: Annotated[str, typer.Option(help="Methods, and `random` for random lists, with commas.")] = (
@@ -72,7 +74,7 @@ def create(output: Output, options: CreateOptions, prepare: DataOptions, data: R
         world, about = _semi_synthetic(data, settings, options.seed, prepare, output)
     with output.working(f"Writing {options.out}"):
         save_world(world, options.out, about)
-    _tell(world, about, options.out, output)
+    _show_world(world, about, options.out, output)
 
 
 def describe(folder: WorldFolder, output: Output) -> None:
@@ -81,11 +83,11 @@ def describe(folder: WorldFolder, output: Output) -> None:
 
     with output.working(f"Reading {folder}"):
         world, about = load_world(folder)
-    _tell(world, about, folder, output)
+    _show_world(world, about, folder, output)
 
 
 def run(folder: WorldFolder, options: RunOptions, training: Training, output: Output) -> None:
-    """Deploy, show, draw clicks from the truth, log, train again: several arms, round by round.
+    """Deploy, show, draw clicks from true relevance, log, train again: several arms, round by round.
 
     --set KEY=VALUE holds for all arms; --set ipw.KEY=VALUE for one.
     """
@@ -96,15 +98,15 @@ def run(folder: WorldFolder, options: RunOptions, training: Training, output: Ou
     from towpath.worlds.store import load_world
 
     arms = _arms(options, parse_settings(training.set))
-    told = {name: getattr(options, name) for name in ("rounds", "k", "exploration")}
+    loop = {name: getattr(options, name) for name in ("rounds", "k", "exploration")}
     with output.working(f"Reading {folder}"):
-        start = Start(load_world(folder)[0], parsed(LoopSettings, told), options.seed)
-    with output.progress("Playing", len(arms) * options.rounds) as step:
+        start = Start(load_world(folder)[0], parsed(LoopSettings, loop), options.seed)
+    with output.progress("Running", len(arms) * options.rounds) as step:
 
-        def watch(one: "Round") -> None:
+        def on_result(one: "Round") -> None:
             step(f"{one.arm}, round {one.number}: {one.relevance:.2f} clicks expected on a list")
 
-        rounds = run_loop(start, arms, Work(options.jobs, options.out, watch))
+        rounds = run_loop(start, arms, Work(options.jobs, options.out, on_result))
     _show_rounds(rounds, options, output)
 
 
@@ -113,9 +115,9 @@ def _latent(settings: dict[str, Any], seed: int) -> "tuple[World, dict[str, Any]
     from towpath.rng import Rng
     from towpath.worlds.latent import LatentWorld, make_latent_world
 
-    chosen = parsed(LatentWorld, settings)
-    about = {"kind": "latent", "seed": seed, "settings": chosen.model_dump()}
-    return make_latent_world(chosen, Rng(seed)), about
+    kind = parsed(LatentWorld, settings)
+    about = {"kind": "latent", "seed": seed, "settings": kind.model_dump()}
+    return make_latent_world(kind, Rng(seed)), about
 
 
 def _semi_synthetic(
@@ -125,11 +127,11 @@ def _semi_synthetic(
     from towpath.rng import Rng
     from towpath.worlds.semi_synthetic import SemiSyntheticWorld, make_semi_synthetic_world
 
-    chosen = parsed(SemiSyntheticWorld, settings)
+    kind = parsed(SemiSyntheticWorld, settings)
     reading = read_data(data, prepare, output)
     with output.progress("Making a world", 3) as step:
-        world = make_semi_synthetic_world(reading.interactions, chosen, Rng(seed), step)
-    about = {"kind": "semi-synthetic", "seed": seed, "source": data, "settings": chosen.model_dump()}
+        world = make_semi_synthetic_world(reading.interactions, kind, Rng(seed), step)
+    about = {"kind": "semi-synthetic", "seed": seed, "source": data, "settings": kind.model_dump()}
     return world, about
 
 
@@ -143,7 +145,7 @@ def _arms(options: RunOptions, settings: dict[str, Any]) -> "list[Arm]":
     return [Arm(name, trained.get(name)) for name in names]
 
 
-def _tell(world: "World", about: dict[str, Any], folder: Path, output: Output) -> None:  # any JSON
+def _show_world(world: "World", about: dict[str, Any], folder: Path, output: Output) -> None:  # any JSON
     from towpath.data.split import split_leave_last_two
 
     split = split_leave_last_two(world.log)
@@ -203,3 +205,4 @@ simulate_app = typer.Typer(help="Simulated worlds with known relevance, and the 
 simulate_app.command("create")(spread(create))
 simulate_app.command("run")(spread(run))
 simulate_app.command("describe")(spread(describe))
+simulate_app.command("serve")(spread(serve))

@@ -1,4 +1,4 @@
-"""towpath sweep: how what a method reaches depends on one of its settings."""
+"""towpath sweep: how the metrics of a method depend on one of its settings."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +17,14 @@ from towpath.cli.options import (
     parse_settings,
     seeds_in,
 )
-from towpath.cli.output import Interrupted, Listing, Output
+from towpath.cli.output import Interrupted, Listing, Output, stopped
 from towpath.cli.prepare import read_data, split_data, use_threads
 
 if TYPE_CHECKING:
     from towpath.data.split import Part, Split
     from towpath.evaluation.comparison import Comparison
     from towpath.evaluation.protocols import EvalProtocol
-    from towpath.experiments.result_store import RunResult
+    from towpath.experiments.run_result import RunResult
     from towpath.experiments.sweep import SweepResult
     from towpath.methods.recipe import Recipe
 
@@ -36,7 +36,8 @@ class SweepOptions:
     setting: Annotated[str, typer.Option(help="The setting of the model, the fit loop or the method.")]
     values: Annotated[str, typer.Option(help="Its values, with commas between them.")]
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder for the page and figures; if there, it goes on.")
+        Path,
+        typer.Option(metavar="DIR", help="The folder for results, page and figures; run again to resume."),
     ]
     model: Annotated[str, typer.Option(help="The model, as in towpath fit.")] = "mf"
     method: Annotated[str, typer.Option(help="How it is trained, as in towpath fit.")] = "plain"
@@ -60,34 +61,35 @@ def sweep(
     --set KEY=VALUE holds for all; --set ipw.KEY=VALUE for one method.
     """
     use_threads(training.threads)
+    from towpath.experiments.result_store import refuse_earlier
     from towpath.experiments.sweep import SweepResult, labelled, sweep_recipes
     from towpath.files import refuse_unwritable
 
     methods = names_in(",".join(filter(None, [options.method, options.reference])), "--reference")
-    found = recipes_of(([options.model], methods), parse_settings(training.set), {})
-    base, *others = found.values()
+    all_recipes = recipes_of(([options.model], methods), parse_settings(training.set), {})
+    base, *others = all_recipes.values()
     references = dict(zip(methods[1:], others, strict=True))
     for recipe in others:
         recipe.resolve()
     swept = sweep_recipes(base, options.setting, names_in(options.values, "--values"))
     recipes = labelled(options.setting, swept) | references
     refuse_unwritable(options.out / "index.html")
+    refuse_earlier(options.out)
     try:
         split = split_data(read_data(data, prepare, output).interactions, prepare)
         comparison = _fit_all(split, recipes, options, output)
     except KeyboardInterrupt:
-        kept = f"({options.out} keeps what is finished)"
-        raise Interrupted(f"Stopped; go on with the same command {kept}.") from None
-    drawn = SweepResult(base, options.setting, tuple(swept), tuple(references), comparison)
-    _show(drawn, data, options.out, output)
+        raise Interrupted(stopped(options.out)) from None
+    result = SweepResult(base, options.setting, tuple(swept), tuple(references), comparison)
+    _show(result, data, options.out, output)
 
 
 def _fit_all(
     split: "Split", recipes: "dict[str, Recipe]", options: SweepOptions, output: Output
 ) -> "Comparison":
-    from towpath.experiments.compare import cells_of, compare_fits
+    from towpath.experiments.compare import compare_fits, run_specs
     from towpath.experiments.pool import Work
-    from towpath.experiments.result_store import EvaluationConfig
+    from towpath.experiments.run_result import EvaluationConfig
 
     seeds = seeds_in(options.seeds)
     evaluation = EvaluationConfig(
@@ -95,23 +97,23 @@ def _fit_all(
         on=cast("Part", options.on),
         k=options.k,
     )
-    with output.progress("Fitting", len(cells_of(recipes, seeds))) as step:
+    with output.progress("Fitting", len(run_specs(recipes, seeds))) as step:
 
-        def watch(done: "RunResult") -> None:
-            step(f"{done.label}, seed {done.seed}: {done.epochs} epochs")
+        def on_result(run: "RunResult") -> None:
+            step(f"{run.label}, seed {run.seed}: {run.epochs} epochs")
 
-        work = Work(jobs=options.jobs, folder=options.out, watch=watch)
+        work = Work(jobs=options.jobs, folder=options.out, on_result=on_result)
         return compare_fits(split, recipes, seeds=seeds, evaluation=evaluation, work=work)
 
 
-def _show(drawn: "SweepResult", data: str, folder: Path, output: Output) -> None:
+def _show(result: "SweepResult", data: str, folder: Path, output: Output) -> None:
     from towpath.reports.sweep_page import sweep_point_table, write_sweep
 
-    pages = write_sweep(drawn, data, folder)
-    table = sweep_point_table(drawn)
+    pages = write_sweep(result, data, folder)
+    table = sweep_point_table(result)
     rows = [[cell, *texts[1:]] for (cell, *_), texts in zip(table.rows, table.shown(), strict=True)]
     output.show(
-        drawn.to_json() | {"files": [str(path) for path in pages]},
-        Listing(table.caption, table.columns, rows),
+        result.to_json() | {"files": [str(path) for path in pages]},
+        Listing(table.full_caption, table.columns, rows),
     )
     output.say(f"The page is {pages[0]}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from towpath.cli.command_line import command_text, option_words
 from towpath.cli.options import (
     Data,
     Jobs,
@@ -17,7 +18,7 @@ from towpath.cli.options import (
     seeds_in,
     set_words,
 )
-from towpath.cli.output import Interrupted, Listing, Output
+from towpath.cli.output import Interrupted, Listing, Output, stopped
 from towpath.cli.prepare import read_data, record_of, split_data, use_threads
 
 if TYPE_CHECKING:
@@ -29,11 +30,9 @@ _SHOWN = 10  # candidates that people see; trials.md has them all
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """What is searched, how, and where it is kept."""
+    """What is searched, how, and where results are stored."""
 
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of the search; if it is there, it goes on.")
-    ]
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the search; run again to resume.")]
     model: Annotated[str, typer.Option(help="The model, as in towpath fit.")] = "mf"
     method: Annotated[str, typer.Option(help="How it is trained, as in towpath fit.")] = "plain"
     search: Annotated[
@@ -49,7 +48,7 @@ class TuneOptions:
         int | None, typer.Option(min=1, help="Most candidates; optuna 40 unless set, coordinate no limit.")
     ] = None
     rounds: Annotated[int, typer.Option(min=1, help="Most rounds over all settings (coordinate).")] = 3
-    metric: Annotated[str, typer.Option(help="What decides: hit or ndcg, at 10, of validation, full.")] = (
+    metric: Annotated[str, typer.Option(help="Maximise hit or ndcg, at 10, on validation, full ranking.")] = (
         "hit"
     )
     seeds: Annotated[str, typer.Option(help="Seeds of every candidate: how many (3) or which (100,101).")] = (
@@ -64,20 +63,22 @@ def tune(data: Data, options: TuneOptions, training: Training, prepare: Preparat
     --set KEY=VALUE keeps a setting as it is, or says where the search of it starts if --grid names it too.
     """
     use_threads(training.threads)
-    from towpath.experiments.trials import read_trials, refuse_foreign
+    from towpath.experiments.trials import refuse_other_folder, stored_trials
 
     tuning = _tuning(options, parse_settings(training.set))
-    refuse_foreign(options.out)
-    there = len(read_trials(options.out))
-    if there:
-        output.say(f"{there:,} trials are in {options.out} already; none of them is repeated.")
+    refuse_other_folder(options.out)
+    stored = len(stored_trials(options.out))
+    if stored:
+        output.say(f"{stored:,} trials are stored in {options.out}; they are not repeated.")
     try:
         tuned = _search(data, tuning, options, prepare, output)
     except KeyboardInterrupt:
-        raise Interrupted(
-            f"Stopped; go on with the same command ({options.out} keeps what is finished)."
-        ) from None
-    _show(tuned, data, options, output)
+        raise Interrupted(stopped(options.out)) from None
+    prepared = [*option_words(prepare), *option_words(training, leave_out={"set"})]
+    commands = _commands(
+        tuned, [data, "--model", options.model, "--method", options.method, *prepared], options
+    )
+    _show(tuned, commands, options, output)
 
 
 def _tuning(options: TuneOptions, settings: dict[str, Any]) -> "Tuning":
@@ -107,10 +108,10 @@ def _search(
     output.say(f"Searching {names} for {options.model} by {options.method}")
     with output.progress("Searching", None) as step:
 
-        def watch(trial: "Trial") -> None:
+        def on_result(trial: "Trial") -> None:
             step(_line(trial, tuning))
 
-        work = Work(jobs=options.jobs, folder=options.out, watch=watch)
+        work = Work(jobs=options.jobs, folder=options.out, on_result=on_result)
         return tune(split, tuning, work=work, origin=record_of(reading, prepare))
 
 
@@ -122,25 +123,31 @@ def _line(trial: "Trial", tuning: "Tuning") -> str:
     return f"{tried}, seed {trial.seed}: {score}, {trial.epochs} epochs, {trial.seconds:.1f} s"
 
 
-def _show(tuned: "Tuned", data: str, options: TuneOptions, output: Output) -> None:
+def _commands(tuned: "Tuned", words: list[str], options: TuneOptions) -> dict[str, str]:
+    """The commands that use the best settings on the same data and split, by verb."""
+    settings = set_words(tuned.recipe.settings)
+    fit = f"{command_text('towpath', 'fit', *words)} {settings} --out RUN"
+    compare = command_text("towpath", "compare", *words, "--tuned", str(options.out))
+    return {"fit": fit, "compare": compare}
+
+
+def _show(tuned: "Tuned", commands: dict[str, str], options: TuneOptions, output: Output) -> None:
     from towpath.files import write_text
 
-    pair, words = f"--model {options.model} --method {options.method}", set_words(tuned.recipe.settings)
+    words = set_words(tuned.recipe.settings)
     rows = [_summary(candidate) for candidate in tuned.ranked]
     about = _title(tuned)
     write_text(options.out / "trials.md", _table(about, rows, tuned).markdown())
     ends = tuned.at_the_end()
     if ends:
-        output.say(f"At the end of what was tried: {', '.join(ends)}; there may be better beyond (--grid).")
-    title = (
-        f"{about}\nBest: {words}\nUse it: towpath fit {data} {pair} {words} --out RUN\n"
-        f"        towpath compare {data} {pair} --tuned {options.out}\n"
-    )
+        output.say(f"At the end of the grid: {', '.join(ends)}; try values beyond it with --grid.")
+    title = f"{about}\nBest: {words}\nUse it: {commands['fit']}\n        {commands['compare']}\n"
     result = {
         "folder": str(options.out),
         **tuned.record(),
         "words": words,
         "at_the_end": ends,
+        "commands": commands,
         "candidates": rows,
     }
     output.show(result, _short(title, rows[:_SHOWN], tuned))

@@ -96,7 +96,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The rows that a model is judged on, and where they come from."""
+    """The rows that a model is evaluated on, and where they come from."""
 
     rows: Interactions  # codes of the split's vocabularies; labels None where only clicks are logged
     period: str
@@ -122,11 +122,11 @@ def diagnose(
     `weighted` are training pairs with the weights of a transport game, to be compared with the rest. Lists
     leave out what users have in training.
     """
-    judged, rng = held_out or held_out_of(split), Rng(seed)
-    if len(judged.rows) == 0:
+    evaluated, rng = held_out or held_out_of(split), Rng(seed)
+    if len(evaluated.rows) == 0:
         raise DataError("A diagnosis needs rows that the model was not trained on, and there are none.")
     users = _users(split.train, rng.numpy("diagnose", "users"))
-    depth = _depth(judged.rows, k, split.train.n_items)
+    depth = _depth(evaluated.rows, k, split.train.n_items)
     lists = top_k_lists(scorer, users, split.train.histories, depth).items
     vectors = represent(
         split.train.users,
@@ -134,24 +134,24 @@ def diagnose(
         (split.train.n_users, split.train.n_items),
         rng.numpy("diagnose", "svd"),
     )
-    shown = _shown(judged.rows, split.train)
+    shown = _shown(evaluated.rows, split.train)
     cells = vectors.cells(rng.numpy("diagnose", "cells"))
     evidence = find_evidence(lists[:, :k], users, shown, cells)
-    overlap, bounds = _overlap(judged.rows, users, lists, k)
+    overlap, bounds = _overlap(evaluated.rows, users, lists, k)
     return Diagnosis(
         k=k,
         users=len(users),
-        period=judged.period,
-        rows=len(judged.rows),
+        period=evaluated.period,
+        rows=len(evaluated.rows),
         complete=shown.complete,
         evidence=evidence,
         by_item=evidence.by_item(shown.n_items),
         by_segment=evidence.by_segment(_segments(split.train, users)),
         overlap=overlap,
-        distances=_distances(judged.rows, (users, lists[:, :k]), weighted, vectors, rng),
+        distances=_distances(evaluated.rows, (users, lists[:, :k]), weighted, vectors, rng),
         bounds=bounds,
-        sgns=_sgns(judged.rows, (users, lists[:, :k]), cells),
-        remarks=judged.remarks,
+        sgns=_sgns(evaluated.rows, (users, lists[:, :k]), cells),
+        remarks=evaluated.remarks,
     )
 
 

@@ -16,14 +16,14 @@ BANDS = {"top 1 %": 0.01, "1 to 5 %": 0.05, "5 to 20 %": 0.2, "20 to 50 %": 0.5,
 
 @dataclass(frozen=True)
 class Spread:
-    """How places of lists (or events) are spread over the items of a catalogue."""
+    """How slots of lists (or events) are spread over the items of a catalogue."""
 
     places: int
-    popularity: float  # mean over places of the share of users with training events who took the item
-    coverage: float  # share of the catalogue that has a place at all
-    half: int  # the fewest items that hold half of all places
-    thin: float  # share of places whose item has fewer than THIN training events
-    bands: tuple[float, ...]  # share of the places in each of BANDS
+    popularity: float  # mean over slots of the share of users with training events who took the item
+    coverage: float  # share of the catalogue that is in a list at all
+    half: int  # the fewest items that hold half of all slots
+    thin: float  # share of slots whose item has fewer than THIN training events
+    bands: tuple[float, ...]  # share of the slots in each of BANDS
 
 
 def shared(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -38,7 +38,7 @@ def shared(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float
 
 
 def spread_of(items: NDArray[np.integer], train: Interactions) -> Spread:
-    """How these places, any shape, are spread; empty ones (NOTHING) do not count."""
+    """How these slots, any shape, are spread; empty ones (NOTHING) do not count."""
     placed = np.bincount(items[items != NOTHING].ravel(), minlength=train.n_items)
     total, counts = max(1, int(placed.sum())), train.item_counts
     takers = max(1, int(np.count_nonzero(train.histories.lengths)))

@@ -1,7 +1,7 @@
 """Several models on the same users and seeds: means over seeds, and paired differences with intervals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from towpath.errors import ConfigError
 from towpath.evaluation.result import Evaluation
 from towpath.rng import Rng
+from towpath.stats.estimate import Estimate
+from towpath.stats.spread import LEVEL, mean_and_deviation
 
-LEVEL = 0.95
 # Entries of the resampling matrix held at once: 16 MB.
 _COUNTS_AT_ONCE = 2**21
 
@@ -23,21 +24,50 @@ class MetricSummary:
     label: str
     protocol: str
     metric: str
-    mean: float
+    estimate: Estimate  # over seeds
     sd: float | None
+
+    @property
+    def mean(self) -> float:
+        """The mean over seeds."""
+        return self.estimate.mean
+
+    def to_json(self) -> dict[str, Any]:  # a JSON object
+        """The summary as plain numbers and texts."""
+        own = {"label": self.label, "protocol": self.protocol, "metric": self.metric}
+        spread = {"n": self.estimate.n, "how": self.estimate.how}
+        return own | {"mean": self.estimate.mean, "sd": self.sd} | spread
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much higher `a` is than the baseline `b`, paired by user and seed, with a 95 % interval."""
+    """How much higher `a` is than the baseline `b`, paired by user and seed."""
 
     a: str
     b: str
     protocol: str
     metric: str
-    mean: float
-    low: float
-    high: float
+    estimate: Estimate
+
+    @property
+    def mean(self) -> float:
+        """The mean difference over users and seeds."""
+        return self.estimate.mean
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.estimate.low
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.estimate.high
+
+    def to_json(self) -> dict[str, Any]:  # a JSON object
+        """The difference as plain numbers and texts."""
+        own = {"a": self.a, "b": self.b, "protocol": self.protocol, "metric": self.metric}
+        return own | {name: getattr(self.estimate, name) for name in ("mean", "low", "high", "n", "how")}
 
 
 @dataclass(frozen=True)
@@ -53,9 +83,9 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:  # a JSON object
         """The comparison as plain numbers, texts and lists."""
-        return asdict(self) | {
-            "rows": [asdict(row) for row in self.rows],
-            "differences": [asdict(difference) for difference in self.differences],
+        return vars(self) | {
+            "rows": [row.to_json() for row in self.rows],
+            "differences": [difference.to_json() for difference in self.differences],
         }
 
 
@@ -128,7 +158,8 @@ def _rows(group: Group) -> list[MetricSummary]:
         for metric in means[0]:
             values = np.array([mean[metric] for mean in means])
             sd = float(values.std(ddof=1)) if len(values) > 1 else None
-            rows.append(MetricSummary(label, runs[0].protocol, metric, float(values.mean()), sd))
+            estimate = mean_and_deviation(float(values.mean()), sd, n=len(values))
+            rows.append(MetricSummary(label, runs[0].protocol, metric, estimate, sd))
     return rows
 
 
@@ -145,11 +176,24 @@ def _differences(group: Group, resamples: int, rng: Rng) -> list[Difference]:
     protocol = group[baseline][0].protocol
     means = gaps.mean(axis=(1, 3))
     low, high = _interval(gaps, resamples, rng.numpy("compare", protocol))
+    n, how = gaps.shape[3], _how(gaps.shape[1], resamples)
     return [
-        Difference(label, baseline, protocol, metric, *(float(part[a, m]) for part in (means, low, high)))
+        Difference(
+            label,
+            baseline,
+            protocol,
+            metric,
+            Estimate(float(means[a, m]), float(low[a, m]), float(high[a, m]), n, how, LEVEL),
+        )
         for a, label in enumerate(others)
         for m, metric in enumerate(metrics)
     ]
+
+
+def _how(seeds: int, resamples: int) -> str:
+    """How the intervals are made; from one seed they know nothing of other runs."""
+    units = "users and seeds" if seeds > 1 else "users, one seed"
+    return f"{100 * LEVEL:.0f} % bootstrap over {units}, {resamples:,} resamples"
 
 
 def _interval(

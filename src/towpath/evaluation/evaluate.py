@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from towpath.data.interactions import Interactions
+from towpath.data.negatives import PairSet
 from towpath.data.split import Part, Split
 from towpath.errors import ConfigError, DataError, unknown_name
 from towpath.evaluation.listed import evaluate_listed, listed_candidates, listed_pairs
@@ -75,6 +76,8 @@ def evaluate(
     ks = (k,) if isinstance(k, int) else tuple(k)
     for one in ks:
         _check(protocol, on, one, split.train.n_items)
+    if protocol == "truth" and relevance is None:
+        raise _no_truth()
     if protocol == "listed":
         return _listed(scorer, split, on, ks, options)
     task = task_of(split, on)
@@ -90,6 +93,9 @@ def evaluate(
     else:
         per_user = named_by_k({one: _metrics(ranks, one, relevance, (task, lists)) for one in ks})
     overall = _of_the_whole(task, lists) if negatives is None else {}
+    if protocol == "truth":
+        per_user = {name: values for name, values in per_user.items() if name.startswith("rel")}
+        overall |= _support(task, lists)
     return Evaluation(protocol, on, max(ks), task.users, per_user, overall, task.users_left_out)
 
 
@@ -131,6 +137,13 @@ def _metrics(
         task, lists = listed[0], listed[1][:, :k]
         per_user["rel"] = relevance_of_lists(_relevance_of(relevance, task.users, lists), lists)
     return per_user
+
+
+def _no_truth() -> DataError:
+    return DataError(
+        "The protocol truth needs the true relevance of every pair, which only simulated worlds have; make "
+        "one by towpath simulate create, or use the protocol full."
+    )
 
 
 _METRICS = (hit_at_k, ndcg_at_k, recall_at_k, mrr_at_k, rel_at_k)
@@ -227,7 +240,7 @@ def _of_the_whole(task: RankingTask, lists: NDArray[np.int64]) -> dict[str, floa
     """What all lists (n, k) together are like.
 
     coverage     share of the catalogue that is in anyone's list
-    popularity   mean over all places of (training events of the item / users with training events)
+    popularity   mean over all slots of (training events of the item / users with training events)
     """
     train = task.split.train
     shown = np.bincount(lists[lists >= 0], minlength=task.n_items)
@@ -236,3 +249,11 @@ def _of_the_whole(task: RankingTask, lists: NDArray[np.int64]) -> dict[str, floa
         "coverage": float(np.count_nonzero(shown) / task.n_items),
         "popularity": float((shown * train.item_counts).sum() / (shown.sum() * trained_users)),
     }
+
+
+def _support(task: RankingTask, lists: NDArray[np.int64]) -> dict[str, float]:
+    """shown_share: the share of all places whose pair the training log has shown already."""
+    listed = lists >= 0
+    users = np.broadcast_to(task.users[:, None], lists.shape)[listed]
+    known = PairSet(task.split.train.rows).contains(users, lists[listed])
+    return {"shown_share": float(known.mean())}

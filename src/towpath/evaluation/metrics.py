@@ -2,7 +2,7 @@
 
 All functions are pure, take `Ranks` and return one value per user; means are taken later. A rank counts from
 0 and may be fractional (ties share their mean rank). A target is in the list if its rank is below k; of the
-targets whose ties straddle the end of the list at most k count, the best first, since the list has k places.
+targets whose ties straddle the end of the list at most k count, the best first, since the list has k slots.
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ def recall_at_k(ranks: Ranks, k: int) -> NDArray[np.float64]:
 
 
 def mrr_at_k(ranks: Ranks, k: int) -> NDArray[np.float64]:
-    """Reciprocal of the best target's place in the list, 0 if none is in it: (n,).
+    """Reciprocal of the best target's rank in the list (from 1), 0 if none is in it: (n,).
 
     mrr = 1 / (min_t rank_t + 1)  if that rank is below k, else 0
     """
@@ -80,12 +80,12 @@ def rel_at_k(ranks: Ranks, k: int) -> NDArray[np.float64]:
 
 
 def relevance_of_lists(relevance: NDArray[np.floating], lists: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sum of the true relevance over each list, (n,); relevance, lists: (n, k), empty places (-1) count 0."""
+    """Sum of the true relevance over each list, (n,); relevance, lists: (n, k), empty slots (-1) count 0."""
     return np.where(lists >= 0, relevance, 0.0).sum(axis=1, dtype=np.float64)
 
 
 def _in_list(ranks: Ranks, k: int) -> NDArray[np.bool_]:
-    """Which ranks are in a list of k places: (m,)."""
+    """Which ranks are in a list of k slots: (m,)."""
     inside = ranks.values < k
     if np.bincount(ranks.rows[inside], minlength=1).max() <= k:
         return inside

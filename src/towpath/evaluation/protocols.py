@@ -8,6 +8,7 @@ paper     100 draws with replacement from the whole range of raw ids, nothing ex
 listed    only the items that the evaluated part has for the user, positives or not (evaluation/listed.py)
 ips       the whole catalogue as in full, each target weighted by 1 / its propensity (evaluation/weighted.py)
 snips     the same, divided by the sum of the weights
+truth     the lists of `full`, evaluated by the true relevance of every item in them (simulated worlds alone)
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from towpath.evaluation.task import RankingTask
 from towpath.ranking.blocks import NOTHING, Block, candidate_block, catalogue_blocks, rows_per_block
 from towpath.rng import Rng
 
-EvalProtocol = Literal["full", "sampled", "paper", "listed", "ips", "snips"]
+EvalProtocol = Literal["full", "sampled", "paper", "listed", "ips", "snips", "truth"]
 PROTOCOLS: tuple[str, ...] = get_args(EvalProtocol)
 NEGATIVES = 100
 

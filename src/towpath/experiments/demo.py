@@ -1,4 +1,4 @@
-"""The whole story on a world whose truth is known: what the log promises and what deployment would earn."""
+"""A demonstration on a simulated world: what the log promises, and what deployment would really earn."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from towpath.evaluation.evaluate import evaluate
 from towpath.evaluation.result import Evaluation
 from towpath.experiments.loop import Arm, LoopSettings, Start, run_loop
 from towpath.experiments.pool import Work
-from towpath.experiments.round_store import Round
+from towpath.experiments.rounds import Round
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.scorer import Scorer
@@ -36,8 +36,8 @@ EASE_SETTINGS = {"ridge": 200}
 
 
 @dataclass(frozen=True)
-class Trial:
-    """What came of one recommender: per-user values, one row per seed, all on the same users."""
+class DemoResult:
+    """The metrics of one recommender: per-user values, one evaluation per seed, all on the same users."""
 
     name: str
     full: tuple[Evaluation, ...]  # rel is the true relevance of the list: expected clicks
@@ -63,26 +63,26 @@ class Trial:
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A world, what an earlier recommender logged in it, and what came of each recommender."""
+    """A world, the log of an earlier recommender in it, and the metrics of each recommender."""
 
     settings: LatentWorld
     world: World
     split: Split
-    trials: tuple[Trial, ...]
+    results: tuple[DemoResult, ...]
     comparison: Comparison  # differences to BASELINE, paired by user and seed
-    rounds: tuple[Round, ...]  # of those that were let loose on the world
+    rounds: tuple[Round, ...]  # of those that were deployed in the closed loop
 
     def oracle(self) -> dict[str, float]:
         """Expected clicks on the list of ten that is best, and on a random one, for the same users."""
-        users, seen = self.trials[0].full[0].users, (self.split.train, self.split.validation)
+        users, seen = self.results[0].full[0].users, (self.split.train, self.split.validation)
         return {
             "random choice": float(self.world.chance_relevance(K, *seen)[users].mean()),
             "best possible": float(self.world.best_relevance(K, *seen)[users].mean()),
         }
 
-    def ranked(self, metric: str, protocol: str = "full") -> list[Trial]:
-        """The trials, best first."""
-        return sorted(self.trials, key=lambda trial: -trial.mean(metric, protocol))
+    def ranked(self, metric: str, protocol: str = "full") -> list[DemoResult]:
+        """The results, best first."""
+        return sorted(self.results, key=lambda result: -result.mean(metric, protocol))
 
     def rounds_of(self, arm: str) -> list[Round]:
         """The rounds of one arm, first to last."""
@@ -90,7 +90,7 @@ class Demonstration:
 
     @property
     def arms(self) -> list[str]:
-        """Who was let loose, in the order of the trials."""
+        """Which recommenders were deployed, in the order of the results."""
         return list(dict.fromkeys(one.arm for one in self.rounds))
 
 
@@ -110,27 +110,29 @@ def demonstrate(
     seed: int,
     *,
     compared: Mapping[str, Recipe] | None = None,
-    watch: Callable[[str], None] = lambda step: None,
+    on_progress: Callable[[str], None] = lambda step: None,
 ) -> Demonstration:
-    """Make the world of this seed, train on its log, hold what the log says against the truth, and deploy.
+    """Make the world of this seed, train on its log, compare the log's metrics with the truth, and deploy.
 
-    Deployed, round after round, are those that train the model of the baseline. `watch` hears what is about
-    to be done.
+    Deployed, round after round, are those that train the model of the baseline. `on_progress` is called with
+    each step before it begins.
     """
     compared = compared or recipes()
-    watch("Making a world and the log of its earlier recommender")
+    on_progress("Making a world and the log of its earlier recommender")
     world = make_latent_world(settings, Rng(seed))
     split = split_leave_last_two(world.log)
-    trials = tuple(_try(name, recipe, (world, split), seed, watch) for name, recipe in compared.items())
-    watch("Comparing")
-    ordered = sorted(trials, key=lambda trial: trial.name != BASELINE)
-    paired = compare({trial.name: trial.full for trial in ordered}, rng=Rng(seed))
-    rounds = _deploy(world, compared, seed, watch)
-    return Demonstration(settings, world, split, trials, paired, rounds)
+    results = tuple(
+        _try(name, recipe, (world, split), seed, on_progress) for name, recipe in compared.items()
+    )
+    on_progress("Comparing")
+    ordered = sorted(results, key=lambda result: result.name != BASELINE)
+    paired = compare({result.name: result.full for result in ordered}, rng=Rng(seed))
+    rounds = _deploy(world, compared, seed, on_progress)
+    return Demonstration(settings, world, split, results, paired, rounds)
 
 
 def steps(compared: Mapping[str, Recipe] | None = None) -> int:
-    """The most that `watch` will hear."""
+    """How often `on_progress` is called at most."""
     compared = compared or recipes()
     return 2 + SEEDS * len(compared) + ROUNDS * len(deployed(compared))
 
@@ -141,12 +143,12 @@ def deployed(compared: Mapping[str, Recipe]) -> dict[str, Recipe]:
 
 
 def _try(
-    name: str, recipe: Recipe, evaluated: tuple[World, Split], seed: int, watch: Callable[[str], None]
-) -> Trial:
+    name: str, recipe: Recipe, evaluated: tuple[World, Split], seed: int, on_progress: Callable[[str], None]
+) -> DemoResult:
     world, split = evaluated
     runs, example = [], np.empty(0, dtype=np.int64)
     for number in range(SEEDS):
-        watch(f"Training and evaluation {name}, seed {number + 1} of {SEEDS}")
+        on_progress(f"Training and evaluating {name}, seed {number + 1} of {SEEDS}")
         fitted = fit(split, replace(recipe, seed=seed + number))
         runs.append(_evaluate(fitted.scorer, world, split))
         if number == 0:
@@ -154,7 +156,7 @@ def _try(
         if not fitted.history:
             break  # a closed form gives the same for every seed
     full, sampled, tried = zip(*(runs * (SEEDS // len(runs))), strict=True)
-    return Trial(name, full, sampled, tried, example)
+    return DemoResult(name, full, sampled, tried, example)
 
 
 def _evaluate(scorer: Scorer, world: World, split: Split) -> tuple[Evaluation, Evaluation, Evaluation]:
@@ -174,10 +176,12 @@ def _list_of(scorer: Scorer, split: Split, user: int) -> NDArray[np.int64]:
 
 
 def _deploy(
-    world: World, compared: Mapping[str, Recipe], seed: int, watch: Callable[[str], None]
+    world: World, compared: Mapping[str, Recipe], seed: int, on_progress: Callable[[str], None]
 ) -> tuple[Round, ...]:
     arms = [Arm(name, recipe) for name, recipe in deployed(compared).items()]
     start = Start(world, LoopSettings(rounds=ROUNDS, k=K), seed)
     return run_loop(
-        start, arms, Work(watch=lambda one: watch(f"Deployed {one.arm}, round {one.number} of {ROUNDS}"))
+        start,
+        arms,
+        Work(on_result=lambda one: on_progress(f"Deployed {one.arm}, round {one.number} of {ROUNDS}")),
     )

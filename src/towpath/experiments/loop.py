@@ -1,4 +1,4 @@
-"""The closed loop: deploy, show, draw clicks from the truth, log, train again; several arms side by side."""
+"""The closed loop: deploy, show, draw clicks from true relevance, log, train again; several arms."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,8 @@ from towpath.data.interactions import Interactions
 from towpath.data.split import join, split_leave_last_two
 from towpath.evaluation.evaluate import evaluate
 from towpath.experiments.pool import Work, workers
-from towpath.experiments.round_store import Round, RoundStore
+from towpath.experiments.result_store import ResultKey, ResultStore, open_store
+from towpath.experiments.rounds import Round, RoundRecord, record_of, world_fingerprint
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.scorer import Scorer, Settings
@@ -59,49 +60,66 @@ def run_loop(start: Start, arms: Sequence[Arm], work: Work[Round] | None = None)
 
     Each arm begins with the world's own log and goes on with what it has shown itself; none sees another's.
     Whether a user would click an item in a round is the same for all arms. With a folder in `work`, rounds
-    that were finished before are found there and not played again.
+    are stored there, and those that are stored already are not computed again.
     """
     work = work or Work()
     for arm in arms:
         if arm.recipe is not None:
-            arm.recipe.resolve()  # what cannot be is said before the first fit, not after it
-    kept = None if work.folder is None else RoundStore(work.folder, start.world, start.seed)
-    played: dict[str, list[Round]] = {arm.name: [] for arm in arms}
-    # In this process rounds are heard of as they come; from another they come when its arm is done.
-    with workers(_play if work.jobs == 1 else _play_out, (start, kept), work.jobs) as results:
-        for rounds in results(arms):
-            for one in rounds:
-                played[one.arm].append(one)
-                work.watch(one)
-    return tuple(one for arm in arms for one in played[arm.name])
+            arm.recipe.resolve()  # wrong settings are reported before the first fit
+    store = None if work.folder is None else _LoopStore(open_store(work.folder), start)
+    rounds: dict[str, list[Round]] = {arm.name: [] for arm in arms}
+    # In this process rounds are reported one by one; from another process when its arm is finished.
+    with workers(_run_arm if work.jobs == 1 else _run_whole_arm, (start, store), work.jobs) as results:
+        for finished in results(arms):
+            for one in finished:
+                rounds[one.arm].append(one)
+                work.on_result(one)
+    return tuple(one for arm in arms for one in rounds[arm.name])
 
 
-Shared = tuple[Start, RoundStore | None]
+class _LoopStore:
+    """The stored rounds of one world, loop and seed."""
+
+    def __init__(self, store: ResultStore, start: Start) -> None:
+        self._store, self._start = store, start
+        self._data = world_fingerprint(start.world)
+
+    def get(self, arm: Arm, number: int) -> tuple[Round, Interactions] | None:
+        """The round and the rows that it added to the log, if it is stored."""
+        record = self._store.get(RoundRecord, self._key(arm, number).name)
+        if record is None:
+            return None
+        return replace(record.round, arm=arm.name), record.rows(self._start.world.exposures)
+
+    def put(self, arm: Arm, result: Round, rows: Interactions) -> None:
+        """Store a round."""
+        self._store.put(self._key(arm, result.number), record_of(result, rows))
+
+    def _key(self, arm: Arm, number: int) -> ResultKey:
+        settings = self._start.settings.model_dump(exclude={"rounds"})
+        return self._store.key(
+            data=self._data, recipe=arm.recipe, loop=settings, seed=self._start.seed, round=number
+        )
 
 
-def _play_out(shared: Shared, arm: Arm) -> Iterable[Round]:
-    return tuple(_play(shared, arm))
+Shared = tuple[Start, _LoopStore | None]
 
 
-def _play(shared: Shared, arm: Arm) -> Iterable[Round]:
-    """The rounds of one arm, as they come."""
-    start, kept = shared
+def _run_whole_arm(shared: Shared, arm: Arm) -> Iterable[Round]:
+    return tuple(_run_arm(shared, arm))
+
+
+def _run_arm(shared: Shared, arm: Arm) -> Iterable[Round]:
+    """The rounds of one arm, one after the other."""
+    start, store = shared
     exposures = start.world.exposures
     for number in range(1, start.settings.rounds + 1):
-        found = kept.find(arm.name, _about(start, arm), number) if kept else None
-        if found is None:
-            found = _one_round(start, arm, exposures, number)
-            if kept:
-                kept.keep(_about(start, arm), *found)
-        done, new = found
-        exposures = join(exposures, new)  # the new rows are later
-        yield done
-
-
-def _about(start: Start, arm: Arm) -> dict[str, object]:
-    """All that a round depends on besides world, seed and number."""
-    settings = start.settings.model_dump(exclude={"rounds"})
-    return {"recipe": None if arm.recipe is None else arm.recipe.resolved(), "loop": settings}
+        stored = store.get(arm, number) if store else None
+        result, rows = stored or _one_round(start, arm, exposures, number)
+        if store and stored is None:
+            store.put(arm, result, rows)
+        exposures = join(exposures, rows)  # the new rows are later
+        yield result
 
 
 def _one_round(start: Start, arm: Arm, exposures: Interactions, number: int) -> tuple[Round, Interactions]:
@@ -171,7 +189,7 @@ def _logged(before: Interactions, shown: Shown, clicked: NDArray[np.bool_], numb
 def _evaluated(
     start: Start, arm: Arm, number: int, new: Interactions, hidden: NDArray[np.bool_], promised: float
 ) -> Round:
-    """The round held against the truth."""
+    """The round compared with the true relevance."""
     world, k = start.world, start.settings.k
     relevance = world.relevance_of(new.items.reshape(-1, k))
     open_pairs = np.where(hidden, 0, world.relevance)

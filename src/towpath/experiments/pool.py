@@ -1,4 +1,4 @@
-"""Work shared out over processes, each on one thread; nobody is left behind, whatever ends it."""
+"""Jobs run in several processes, each on one thread; no process outlives the one that started it."""
 
 import atexit
 import os
@@ -24,46 +24,46 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Work(Generic[Result]):
-    """How fits are shared out, where what they gave is kept, and who hears of each.
+    """In how many processes jobs run, where results are stored, and what is called with each result.
 
-    With a folder, whatever was finished before is found there and not done again.
+    With a folder, results that are stored there already are not computed again.
     """
 
     jobs: int = 1
     folder: Path | None = None
-    watch: Callable[[Result], None] = lambda result: None
+    on_result: Callable[[Result], None] = lambda result: None
 
 
 @contextmanager
 def workers(
     do: Callable[[Shared, Job], Result], shared: Shared, jobs: int
 ) -> Iterator[Callable[[Sequence[Job]], Iterator[Result]]]:
-    """A function from jobs_todo of work to their results, each as it comes; `do` is one of a module.
+    """A function from jobs to their results, each as it finishes; `do` is a function of a module.
 
-    One job is done in this process. Further ones get `shared` once, when they start.
+    With one process everything runs in this one. Others get `shared` once, when they start.
     """
     if jobs == 1:
-        yield lambda jobs_todo: (do(shared, job) for job in jobs_todo)
+        yield lambda batch: (do(shared, job) for job in batch)
         return
     # Spawned, not forked: torch's threads do not survive a fork.
     with ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (do, shared)) as pool:
         others = set(active_children())
         try:
-            yield lambda jobs_todo: _results(pool, jobs_todo)
+            yield lambda batch: _results(pool, batch)
         except BrokenProcessPool as error:
             raise TrainingError(
-                "A process that shared the work was killed, most likely for want of memory; use fewer jobs."
+                "A worker process was killed, most likely because memory ran out; use a lower --jobs."
             ) from error
         except BaseException:
-            # Not pool.shutdown(): it waits for fits that nobody wants any more.
+            # Not pool.shutdown(): it waits for the running fits.
             for worker in set(active_children()) - others:
                 worker.terminate()
             raise
 
 
-def _results(pool: ProcessPoolExecutor, jobs_todo: Sequence[Job]) -> Iterator[Any]:  # what `do` returns
+def _results(pool: ProcessPoolExecutor, batch: Sequence[Job]) -> Iterator[Any]:  # what `do` returns
     with _ctrl_c_held_back():
-        waiting = [pool.submit(_in_worker, job) for job in jobs_todo]
+        waiting = [pool.submit(_in_worker, job) for job in batch]
     for future in as_completed(waiting):
         yield future.result()
 
@@ -78,7 +78,7 @@ def _ctrl_c_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# What a worker process was started with: what it does, and what all jobs_todo share.
+# What a worker process was started with: what it does, and what all jobs share.
 _worker: tuple[Callable[[Any, Any], Any], Any] | None = None
 
 

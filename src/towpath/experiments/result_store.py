@@ -1,139 +1,169 @@
-"""What the fits of a comparison gave, kept in a folder so that none has to be made twice.
+"""Results on disk, each in one file that is named after everything its numbers depend on.
 
-A file is named after all that its numbers depend on: data, split, recipe, seed and evaluation. The same
-request finds the same file, and any other request is another file.
+A key holds the data, the recipe, the evaluation and the code version; its hash is the name of the file. The
+same request finds the same file. A changed setting, other data or changed code give another name, so an old
+result is never returned for it. A file is Parquet: columns of numbers, and JSON in its metadata.
 """
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from towpath.data.parquet import read_table, write_table
-from towpath.data.split import Part
-from towpath.evaluation.protocols import EvalProtocol
-from towpath.evaluation.result import Evaluation
-from towpath.files import new_file
+from towpath.errors import ArtifactError, ConfigError
+from towpath.experiments.code_version import code_version, outside_sources
+from towpath.experiments.locks import locked
+from towpath.files import new_file, refuse_unwritable
 from towpath.methods.recipe import Recipe
-from towpath.training.fit import EpochMetrics
 
-# Grows when the form of the files, or what goes into their numbers, changes.
-_FORMAT = 1
-_ABOUT = b"towpath"
+FOLDER = "results"  # of every --out folder
+# Grows when the form of the files changes.
+_FORMAT = 2
+_METADATA = b"towpath"
+# How earlier versions stored results: of compare, of paper, and of closed loops.
+_EARLIER = ("fits", "cells", "*/round-*.parquet")
 
-
-@dataclass(frozen=True)
-class EvaluationConfig:
-    """How every fit is evaluated."""
-
-    protocols: Sequence[EvalProtocol] = ("full",)
-    on: Part = "test"
-    k: int = 10
+Json = dict[str, Any]  # a JSON object
 
 
 @dataclass(frozen=True)
-class RunResult:
-    """One recipe fitted with one seed and evaluated."""
+class Entry:
+    """What is stored: columns of numbers, all of one length, and whatever else JSON can hold."""
 
-    label: str
-    seed: int
-    epochs: int
-    seconds: float  # spent in training epochs, validation not counted
-    evaluations: tuple[Evaluation, ...]
-    history: tuple[EpochMetrics, ...] = ()  # one row an epoch, where it was asked for
-    processor_seconds: float | None = None  # of all that was done for it, where it was measured
+    columns: Mapping[str, NDArray[Any]]
+    notes: Json
 
 
-RunSpec = tuple[str, Recipe]  # what a recipe is called, and the recipe with its seed
+class Storable(Protocol):
+    """A result that can be stored; `kind` is part of the names of its files."""
+
+    kind: ClassVar[str]
+
+    def to_entry(self) -> Entry:
+        """The result as columns and JSON."""
+
+    @classmethod
+    def from_entry(cls, entry: Entry) -> Self:
+        """The result that `to_entry` was called on."""
+
+
+Result = TypeVar("Result", bound=Storable)
+
+
+@dataclass(frozen=True)
+class ResultKey:
+    """Everything that a result depends on, as JSON text; `name` is its hash."""
+
+    text: str
+
+    @property
+    def name(self) -> str:
+        """What the files of the result are called."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True)
 class ResultStore:
-    """The folder of what came of fits on one split, all evaluated in one way.
-
-    `code` says which code made the numbers; two versions of it do not share files.
-    """
+    """A folder of results. `code` is the version of the code that made them, or a name that stands for it."""
 
     folder: Path
-    fingerprint: str  # of the split
-    evaluation: EvaluationConfig
-    code: str = ""
+    code: str = field(default_factory=code_version)
 
-    def find(self, cell: RunSpec) -> RunResult | None:
-        """What came of this cell, if it was kept; the label is the cell's own."""
-        path = self.path(cell)
-        return read_cell(path, cell[0]) if path.is_file() else None
+    def key(self, *, data: str, recipe: Recipe | None, **more: Any) -> ResultKey:  # any JSON
+        """The key of what a recipe gives on these data (their fingerprint); `more` is the evaluation."""
+        about = {"format": _FORMAT, "code": self.code, "data": data, **more, "recipe": None}
+        if recipe is not None:
+            about |= {"recipe": recipe.resolved(), "sources": outside_sources(recipe)}
+        return ResultKey(json.dumps(about, sort_keys=True, default=plain_name))
 
-    def keep(self, cell: RunSpec, done: RunResult) -> None:
-        """Write what came of this cell."""
-        with new_file(self.path(cell)) as partial:
-            write_table(_table(self._about(cell), done), partial)
+    def path(self, kind: type[Storable], name: str) -> Path:
+        """The file of a result of this kind, stored or not."""
+        return self.folder / f"{name}.{kind.kind}.parquet"
 
-    def _about(self, cell: RunSpec) -> dict[str, Any]:  # a JSON object
-        """All that the numbers depend on."""
-        evaluated = asdict(self.evaluation) | {"protocols": list(self.evaluation.protocols)}
-        about = {
-            "format": _FORMAT,
-            "data": self.fingerprint,
-            "recipe": cell[1].resolved(),
-            "evaluation": evaluated,
-        }
-        return {**about, "code": self.code} if self.code else about
+    def get(self, kind: type[Result], name: str) -> Result | None:
+        """The result of this name; None if there is none."""
+        path = self.path(kind, name)
+        return kind.from_entry(_read(path)) if path.is_file() else None
 
-    def path(self, cell: RunSpec) -> Path:
-        """Where what came of this cell is, or would be."""
-        text = json.dumps(self._about(cell), sort_keys=True)
-        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.parquet"
+    def has(self, kind: type[Storable], name: str) -> bool:
+        """Whether there is such a result."""
+        return self.path(kind, name).is_file()
 
-
-def _table(about: dict[str, Any], done: RunResult) -> pa.Table:  # any JSON
-    """Users, then one column for each protocol and metric; everything else in the notes of the table."""
-    first = done.evaluations[0]
-    columns = {"user": first.users} | {
-        f"{n}/{metric}": values
-        for n, e in enumerate(done.evaluations)
-        for metric, values in e.per_user.items()
-    }
-    heads = [
-        {
-            "protocol": e.protocol,
-            "on": e.on,
-            "k": e.k,
-            "overall": e.overall,
-            "users_left_out": e.users_left_out,
-        }
-        for e in done.evaluations
-    ]
-    notes = {**about, "epochs": done.epochs, "seconds": done.seconds, "evaluations": heads}
-    notes |= {"history": done.history, "processor_seconds": done.processor_seconds}
-    return pa.table(columns).replace_schema_metadata({_ABOUT: json.dumps(notes)})
-
-
-def read_cell(path: Path, label: str) -> RunResult:
-    """What the file of a cell holds, under this label."""
-    table = read_table(path)
-    notes = json.loads(table.schema.metadata[_ABOUT])
-    columns = {name: table.column(name).to_numpy() for name in table.column_names}
-    users = columns.pop("user").astype(np.int64, copy=False)
-    evaluations = tuple(
-        Evaluation(
-            users=users,
-            per_user={k.partition("/")[2]: v for k, v in columns.items() if k.partition("/")[0] == str(n)},
-            **head,
+    def put(self, key: ResultKey, result: Storable) -> None:
+        """Store a result."""
+        entry = result.to_entry()
+        notes = {"key": json.loads(key.text), "notes": entry.notes}
+        table = pa.table(dict(entry.columns)).replace_schema_metadata(
+            {_METADATA: json.dumps(notes, default=plain_name)}
         )
-        for n, head in enumerate(notes["evaluations"])
-    )
-    return RunResult(
-        label,
-        notes["recipe"]["seed"],
-        notes["epochs"],
-        notes["seconds"],
-        evaluations,
-        tuple(notes.get("history", ())),
-        notes.get("processor_seconds"),
-    )
+        with new_file(self.path(type(result), key.name)) as partial:
+            write_table(table, partial)
+
+    def results(self, kind: type[Result]) -> Iterator[tuple[str, Result]]:
+        """Every result of this kind and this code version with its name, in the order of storage."""
+        paths = self.folder.glob(f"*.{kind.kind}.parquet")
+        for path in sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name)):
+            if _metadata(path, pq.read_schema)["key"]["code"] == self.code:
+                yield path.name.partition(".")[0], kind.from_entry(_read(path))
+
+    def claim(self, name: str, *, wait: bool) -> AbstractContextManager[bool]:
+        """Whether this process is the one to compute the result of this name, within the block."""
+        return locked(self.claim_path(name), wait=wait)
+
+    def claim_path(self, name: str) -> Path:
+        """The lock file of a result that is being computed."""
+        return self.folder / f".{name}.lock"
+
+
+def open_store(out: Path, code: str = "") -> ResultStore:
+    """The store in an --out folder."""
+    refuse_earlier(out)
+    return ResultStore(out / FOLDER, code or code_version())
+
+
+def refuse_foreign(out: Path) -> None:
+    """Raise unless results can be stored in this --out folder; to be called before the work begins."""
+    refuse_unwritable(out / FOLDER)
+    refuse_earlier(out)
+    if out.is_dir() and any(out.iterdir()) and not (out / FOLDER).is_dir():
+        raise ConfigError(f"{out} holds something else: it has no folder {FOLDER}; choose another --out.")
+
+
+def refuse_earlier(out: Path) -> None:
+    """Raise if an earlier version of towpath stored its results in this folder."""
+    earlier = [path for pattern in _EARLIER for path in out.glob(pattern)]
+    if earlier and not (out / FOLDER).exists():
+        raise ArtifactError(
+            f"{out} was written by an earlier version of towpath ({earlier[0].name}); its results do not say "
+            "which code made them and cannot be used: choose another --out."
+        )
+
+
+def _read(path: Path) -> Entry:
+    table = read_table(path)
+    notes = _metadata(path, lambda _: table.schema)["notes"]
+    columns = {n: table.column(n).to_numpy(zero_copy_only=False).copy() for n in table.column_names}
+    return Entry(columns, notes)
+
+
+def _metadata(path: Path, schema_of: Any) -> Json:  # a function from the path to its schema
+    try:
+        metadata: Json = json.loads(schema_of(path).metadata[_METADATA])
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        raise ArtifactError(f"{path} is not a stored result, or is damaged; delete it.") from error
+    return metadata
+
+
+def plain_name(value: object) -> str:
+    """A class of the user's own as JSON: module and name. In a key its source is given too."""
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    raise TypeError(f"{value!r} is neither JSON nor a class")

@@ -1,9 +1,9 @@
-"""Which settings to try next: ways of searching a grid.
+"""Which settings to try next: search strategies over a grid.
 
-A way of searching is a generator: it yields the next candidates, is sent their scores (the higher the better,
-minus infinity for what could not be trained), and ends when it has seen enough. It knows nothing of models or
-files, and given the same scores it asks the same questions: a search that was killed is asked again from the
-start, and whatever was answered before is looked up.
+A search is a generator: it yields the next candidates, is sent their scores (higher is better, minus infinity
+for what could not be trained), and ends when it is finished. It knows nothing of models or files. Given the
+same scores it yields the same candidates, so a search that was killed is run again from its start, with the
+scores of finished trials looked up.
 """
 
 import json
@@ -27,11 +27,11 @@ _SUGGESTED_AT_ONCE = 4
 
 def key_of(values: Any) -> str:  # anything JSON can hold
     """A text that is the same for the same values."""
-    return json.dumps(values, sort_keys=True)
+    return json.dumps(values, sort_keys=True, default=str)
 
 
 def with_start(grid: Grid, start: Values) -> Grid:
-    """The grid with the values of the start in it, numbers in order: what one has is always among the rivals.
+    """The grid with the values of the start in it, numbers in order.
 
     >>> with_start({"l2": (0.1, 0.01)}, {"l2": 0.05})
     {'l2': (0.01, 0.05, 0.1)}
@@ -46,8 +46,8 @@ def with_start(grid: Grid, start: Values) -> Grid:
 def coordinate_wise(grid: Grid, start: Values, *, rounds: int, most: float = math.inf) -> Search:
     """One setting after the other over all its values, the others at their best so far.
 
-    Ends after a round that changed nothing, after so many rounds, or after `most` candidates. A rival has to
-    be better than what one has, not merely as good.
+    Ends after a round that changed nothing, after so many rounds, or after `most` candidates. A candidate has
+    to be better than the best so far, not merely as good.
     """
     known: dict[str, float] = {}
     best = start
@@ -55,13 +55,13 @@ def coordinate_wise(grid: Grid, start: Values, *, rounds: int, most: float = mat
     for _ in range(rounds):
         before = best
         for name, values in grid.items():
-            rivals = [{**best, name: value} for value in values]
-            fresh = [rival for rival in rivals if key_of(rival) not in known]
+            others = [{**best, name: value} for value in values]
+            fresh = [other for other in others if key_of(other) not in known]
             fresh = fresh if math.isinf(most) else fresh[: max(0, int(most) - len(known))]
             if fresh:
                 scores = yield fresh
-                known |= {key_of(rival): score for rival, score in zip(fresh, scores, strict=True)}
-            best = max([best, *rivals], key=lambda v: known.get(key_of(v), -math.inf))
+                known |= {key_of(other): score for other, score in zip(fresh, scores, strict=True)}
+            best = max([best, *others], key=lambda v: known.get(key_of(v), -math.inf))
         if best == before:
             return
 
@@ -78,9 +78,9 @@ def suggested(grid: Grid, start: Values, *, trials: int, seed: int) -> Search:
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.enqueue_trial({name: _place(grid[name], value) for name, value in start.items()})
     for done in range(0, trials, _SUGGESTED_AT_ONCE):
-        asked = [study.ask() for _ in range(min(_SUGGESTED_AT_ONCE, trials - done))]
-        scores = yield [_values(trial, grid) for trial in asked]
-        for trial, score in zip(asked, scores, strict=True):
+        suggestions = [study.ask() for _ in range(min(_SUGGESTED_AT_ONCE, trials - done))]
+        scores = yield [_values(trial, grid) for trial in suggestions]
+        for trial, score in zip(suggestions, scores, strict=True):
             if math.isinf(score):
                 # Not as failed: the sampler overlooks those, and would ask for the like again and again.
                 study.tell(trial, state=optuna.trial.TrialState.PRUNED)
@@ -89,7 +89,7 @@ def suggested(grid: Grid, start: Values, *, trials: int, seed: int) -> Search:
 
 
 def import_optuna() -> Any:  # the module
-    """Optuna, told to be quiet; a ConfigError where it is not installed."""
+    """Optuna, with its log messages off; a ConfigError where it is not installed."""
     try:
         import optuna
     except ImportError:

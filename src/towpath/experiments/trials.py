@@ -1,32 +1,36 @@
-"""The folder of a search: every trial as soon as it is done, and in the end the best recipe.
+"""The folder of a search: every trial as soon as it is finished, and in the end the best recipe.
 
+results/       the trials, as in every store
 tune.json      what is searched, and on which data
-trials.jsonl   one line for each fit, replaced as a whole
-best.json      the best recipe; it appears when the search is over
+trials.jsonl   the same trials for people, one line for each fit; towpath does not read it
+best.json      the best recipe; written when the search is finished
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from towpath.errors import ArtifactError, ConfigError
-from towpath.experiments.search import Values, key_of
+from towpath.experiments.result_store import FOLDER, Entry, ResultKey, ResultStore, plain_name
+from towpath.experiments.search import Values
 from towpath.files import damaged, refuse_unwritable, write_text
 from towpath.methods.recipe import Recipe
 
-FORMAT = 1
 ABOUT, TRIALS, BEST = "tune.json", "trials.jsonl", "best.json"
-# What two searches must have in common to share their trials.
+FORMATS = {ABOUT: 2, BEST: 1}
+# Two searches must agree in these to share a folder.
 _SAME = ("fingerprint", "model", "method")
+_EVALUATION = {"protocols": ["full"], "on": "validation", "k": 10, "by": "validator"}
 
 Record = dict[str, Any]  # a JSON object
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One recipe fitted with one seed, and what validation said; `failed` says why there is nothing."""
+    """One recipe fitted with one seed, and its validation metrics; `failed` says why there are none."""
+
+    kind: ClassVar[str] = "trial"
 
     settings: Values  # what was set
     seed: int
@@ -37,63 +41,87 @@ class Trial:
     failed: str | None
     resolved: Record  # the recipe with every setting as it was used
 
+    def to_entry(self) -> Entry:
+        """All of it is notes."""
+        return Entry({}, asdict(self))
+
+    @classmethod
+    def from_entry(cls, entry: Entry) -> "Trial":
+        """The stored trial."""
+        return cls(**entry.notes)
+
 
 class Trials:
-    """All trials so far, in memory and, where there is a folder, on disk."""
+    """The trials on one split so far, in memory and, where there is a folder, on disk."""
 
-    def __init__(self, folder: Path | None = None, known: Sequence[Trial] = ()) -> None:
-        self._folder = folder
-        self._known = {key_of(trial.resolved): trial for trial in known}
+    def __init__(self, fingerprint: str, folder: Path | None = None) -> None:
+        self._fingerprint, self._folder = fingerprint, folder
+        self._store = None if folder is None else ResultStore(folder / FOLDER)
+        self._known = {} if self._store is None else dict(self._store.results(Trial))
 
     def __contains__(self, recipe: Recipe) -> bool:
         """Whether this recipe was tried; how its settings came about does not matter."""
-        return key_of(recipe.resolved()) in self._known
+        return self._name(recipe) in self._known
 
     def __getitem__(self, recipe: Recipe) -> Trial:
         """The trial of this recipe."""
-        return self._known[key_of(recipe.resolved())]
+        return self._known[self._name(recipe)]
 
-    def add(self, trial: Trial) -> None:
-        """Keep a trial."""
-        self._known[key_of(trial.resolved)] = trial
-        if self._folder is not None:
-            lines = (json.dumps(asdict(one)) + "\n" for one in self._known.values())
+    def add(self, recipe: Recipe, trial: Trial) -> None:
+        """Store a trial."""
+        self._known[self._name(recipe)] = trial
+        if self._folder is not None and self._store is not None:
+            self._store.put(self._key(recipe, self._store), trial)
+            lines = (json.dumps(asdict(one), default=plain_name) + "\n" for one in self._known.values())
             write_text(self._folder / TRIALS, "".join(lines))
+
+    def _name(self, recipe: Recipe) -> str:
+        if self._store is None:
+            return json.dumps(recipe.resolved(), sort_keys=True, default=plain_name)
+        return self._key(recipe, self._store).name
+
+    def _key(self, recipe: Recipe, store: ResultStore) -> ResultKey:
+        return store.key(data=self._fingerprint, recipe=recipe, evaluation=_EVALUATION)
 
 
 def open_trials(folder: Path, about: Record) -> Trials:
-    """The trials in this folder, which is set up if it is not there.
+    """The trials in this folder, which is created if it is not there.
 
     A search of the same model and method on the same split goes on where another one stopped, also with
     another grid or other seeds; anything else is refused.
     """
-    refuse_foreign(folder)
+    refuse_other_folder(folder)
     if (folder / ABOUT).is_file():
-        _refuse_another(folder, _read(folder, ABOUT), about)
-    write_text(folder / ABOUT, json.dumps({"format": FORMAT, **about}, indent=2, default=str) + "\n")
-    return Trials(folder, read_trials(folder))
+        _refuse_other_search(folder, _read(folder, ABOUT), about)
+    about = json.loads(json.dumps(about, default=str))
+    write_text(folder / ABOUT, json.dumps({"format": FORMATS[ABOUT], **about}, indent=2) + "\n")
+    return Trials(about["fingerprint"], folder)
 
 
-def refuse_foreign(folder: Path) -> None:
-    """Nothing, unless a search cannot be kept at `folder`; to be asked before the data are read."""
+def refuse_other_folder(folder: Path) -> None:
+    """Raise unless a search can be stored at `folder`; to be called before the data are read."""
     refuse_unwritable(folder / ABOUT)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / ABOUT).is_file():
-        raise ConfigError(f"{folder} is no folder of a search: it has no {ABOUT}; choose another --out.")
+        raise ConfigError(f"{folder} is not the folder of a search: it has no {ABOUT}; choose another --out.")
+    if (folder / ABOUT).is_file():
+        _read(folder, ABOUT)  # of an earlier version, or damaged
 
 
 def write_best(folder: Path, best: Record) -> None:
-    """Keep what came of the search."""
-    write_text(folder / BEST, json.dumps({"format": FORMAT, **best}, indent=2) + "\n")
+    """Store the best recipe of the search."""
+    write_text(
+        folder / BEST, json.dumps({"format": FORMATS[BEST], **best}, indent=2, default=plain_name) + "\n"
+    )
 
 
 def read_best(folder: Path) -> tuple[Recipe, Record]:
-    """The best recipe of a search, and all that was kept next to it."""
+    """The best recipe of a search, and everything that is stored with it."""
     if not (folder / ABOUT).is_file():
         raise ArtifactError(
             f"There is no search at {folder}; make one with towpath tune DATA --out {folder}."
         )
     if not (folder / BEST).is_file():
-        raise ArtifactError(f"The search {folder} is not over; go on with the same towpath tune command.")
+        raise ArtifactError(f"The search {folder} is not finished; run the same towpath tune command again.")
     best = _read(folder, BEST)
     return Recipe(best["model"], best["method"], best["settings"]), best
 
@@ -101,33 +129,26 @@ def read_best(folder: Path) -> tuple[Recipe, Record]:
 def _read(folder: Path, name: str) -> Record:
     try:
         record: Record = json.loads((folder / name).read_text(encoding="utf-8"))
-        found = record["format"]
+        version = record["format"]
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(folder, name, "cannot be parsed") from error
-    if found != FORMAT:
+    if version != FORMATS[name]:
         raise ArtifactError(
-            f"{folder} has search format {found!r}, and this towpath reads format {FORMAT}; "
-            "search again, or use the towpath version that wrote it."
+            f"{folder} has search format {version!r}, and this towpath reads format {FORMATS[name]}; "
+            "choose another --out to search again, or use the towpath version that wrote it."
         )
     return record
 
 
-def read_trials(folder: Path) -> list[Trial]:
-    """Every trial that was kept there, none if there is no such folder."""
-    if not (folder / TRIALS).is_file():
-        return []
-    try:
-        lines = (folder / TRIALS).read_text(encoding="utf-8").splitlines()
-        return [Trial(**json.loads(line)) for line in lines]
-    except (ValueError, TypeError) as error:
-        raise damaged(folder, TRIALS, "cannot be parsed") from error
+def stored_trials(folder: Path) -> list[Trial]:
+    """Every trial that this version of the code stored there; none if there is no such folder."""
+    return [trial for _, trial in ResultStore(folder / FOLDER).results(Trial)]
 
 
-def _refuse_another(folder: Path, old: Record, new: Record) -> None:
+def _refuse_other_search(folder: Path, old: Record, new: Record) -> None:
     for key in _SAME:
         if old.get(key) != new[key]:
             what = "other data or another split" if key == "fingerprint" else f"{key} {old.get(key)!r}"
             raise ConfigError(
-                f"{folder} is a search with {what}; go on with what it was started with, or choose another "
-                "--out."
+                f"{folder} is a search with {what}; give the same options as before, or choose another --out."
             )

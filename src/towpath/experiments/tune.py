@@ -1,5 +1,6 @@
 """A search for the settings with which validation is best; the test part is never looked at."""
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -12,6 +13,7 @@ from towpath.data.split import Split
 from towpath.errors import ConfigError, TrainingError, unknown_name
 from towpath.evaluation.evaluate import Validator
 from towpath.experiments.pool import Work, workers
+from towpath.experiments.result_store import plain_name
 from towpath.experiments.search import (
     Grid,
     Search,
@@ -37,7 +39,7 @@ OPTUNA_TRIALS = 40
 class Tuning:
     """What is searched, and how.
 
-    What the recipe sets is where the search starts, and stays as it is unless the grid names it. An empty
+    The search starts from the recipe. What the recipe sets stays as it is unless the grid names it. An empty
     grid stands for the published one of the model and the method.
     """
 
@@ -50,7 +52,7 @@ class Tuning:
     trials: int | None = None  # most candidates
 
     def __post_init__(self) -> None:
-        """Say what cannot be searched now, not after hours."""
+        """Refuse what cannot be searched, before the first fit."""
         for option, kind in (("metric", Metric), ("search", SearchStrategy)):
             if getattr(self, option) not in get_args(kind):
                 raise unknown_name(option, getattr(self, option), get_args(kind))
@@ -72,8 +74,8 @@ class Tuning:
     def searched(self) -> Grid:
         """The grid that is searched, with the values of the start in it."""
         grid = self.grid or published_grid(self.recipe)
-        asked = {name: [_as_used(self.recipe, name, value) for value in grid[name]] for name in grid}
-        return with_start(asked, self.recipe.resolved()["settings"])
+        used = {name: [_as_used(self.recipe, name, value) for value in grid[name]] for name in grid}
+        return with_start(used, self.recipe.resolved()["settings"])
 
     @cached_property
     def start(self) -> Values:
@@ -87,7 +89,7 @@ class Tuning:
         return len(self.seeds) if depends_on_seed(self.recipe.model) else 1
 
     def begin(self) -> Search:
-        """The search before its first question."""
+        """The search at its start."""
         if self.search == "optuna":
             return suggested(self.searched, self.start, trials=self.trials or OPTUNA_TRIALS, seed=0)
         return coordinate_wise(self.searched, self.start, rounds=self.rounds, most=self.trials or math.inf)
@@ -98,10 +100,12 @@ class Tuning:
         return [replace(recipe, seed=seed) for seed in self.seeds[: self.fits_per_candidate]]
 
     def record(self) -> Record:
-        """What was asked for, for the record."""
-        asked = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "recipe"}
+        """Everything about the search, ready for JSON."""
+        about = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "recipe"}
         recipe = {**self.recipe.names, "settings": dict(self.recipe.settings)}
-        return {**recipe, **asked, "grid": {name: list(values) for name, values in self.searched.items()}}
+        about = {**recipe, **about, "grid": {name: list(values) for name, values in self.searched.items()}}
+        plain: Record = json.loads(json.dumps(about, default=plain_name))
+        return plain
 
 
 def published_grid(recipe: Recipe) -> Grid:
@@ -126,7 +130,7 @@ def _set(recipe: Recipe, values: Values) -> Recipe:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Settings that were tried, and what came of them, one trial a seed."""
+    """Settings that were tried, with one trial for each seed."""
 
     values: Values
     trials: tuple[Trial, ...]
@@ -146,7 +150,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came of a search: all candidates, in the order in which they were asked for."""
+    """The result of a search: all candidates, in the order in which they were tried."""
 
     tuning: Tuning
     candidates: tuple[Candidate, ...]
@@ -175,10 +179,10 @@ class Tuned:
         ]
 
     def record(self) -> Record:
-        """What is worth keeping, ready for JSON."""
+        """The best recipe with its validation metrics, ready for JSON."""
         means = {f"validation_{m}": self.best.mean(m) for m in get_args(Metric)}
-        asked = {"chosen_by": f"validation {self.tuning.metric}@10", "seeds": list(self.tuning.seeds)}
-        return {**self.recipe.names, "settings": dict(self.recipe.settings), **means, **asked}
+        selection = {"chosen_by": f"validation {self.tuning.metric}@10", "seeds": list(self.tuning.seeds)}
+        return {**self.recipe.names, "settings": dict(self.recipe.settings), **means, **selection}
 
 
 def _is_number(value: Any) -> bool:
@@ -190,17 +194,17 @@ def tune(
 ) -> Tuned:
     """The best settings by validation, and all that were tried, all on the same split with the same seeds.
 
-    Equal recipes are fitted once, and with a folder not even once more when the search is killed and asked
-    for again. A fit that breaks down is a failed trial and does not stop the search. `origin` says where the
-    data came from, for the record.
+    Equal recipes are fitted once. With a folder every trial is stored, so a search that was killed goes on
+    where it stopped. A fit that diverges is a failed trial and does not stop the search. `origin` says where
+    the data came from, for the record.
     """
     work = work or Work()
     about = {**tuning.record(), "fingerprint": split.fingerprint, "origin": origin or {}}
-    trials = Trials() if work.folder is None else open_trials(work.folder, about)
+    trials = Trials(split.fingerprint) if work.folder is None else open_trials(work.folder, about)
     with workers(_try, split, work.jobs) as results:
-        tried = _Tried(tuning, trials, results, work.watch)
-        _answer(tuning.begin(), tried.scores)
-    tuned = Tuned(tuning, tuple(tried.candidates.values()))
+        candidates = _Candidates(tuning, trials, results, work.on_result)
+        _run_search(tuning.begin(), candidates.scores)
+    tuned = Tuned(tuning, tuple(candidates.tried.values()))
     if tuned.best.failed is not None:
         raise TrainingError(
             f"None of {len(tuned.candidates):,} candidates could be trained; the first: {tuned.best.failed}"
@@ -210,39 +214,39 @@ def tune(
     return tuned
 
 
-def _answer(search: Search, scores: Callable[[list[Values]], list[float]]) -> None:
-    """Give a search the scores it asks for until it has seen enough."""
+def _run_search(search: Search, scores: Callable[[list[Values]], list[float]]) -> None:
+    """Send a search the scores of the candidates that it yields, until it ends."""
     try:
-        asked = next(search)
+        candidates = next(search)
         while True:
-            asked = search.send(scores(asked))
+            candidates = search.send(scores(candidates))
     except StopIteration:
         return
 
 
 @dataclass
-class _Tried:
-    """The candidates so far; what is asked for is looked up or fitted."""
+class _Candidates:
+    """The candidates so far; the scores of further ones are looked up or computed."""
 
     tuning: Tuning
     trials: Trials
-    results: Callable[[Sequence[Recipe]], Iterator[Trial]]
-    watch: Callable[[Trial], None]
-    candidates: dict[str, Candidate] = field(default_factory=dict)
+    results: Callable[[Sequence[Recipe]], Iterator[tuple[Recipe, Trial]]]
+    on_result: Callable[[Trial], None]
+    tried: dict[str, Candidate] = field(default_factory=dict)
 
-    def scores(self, asked: list[Values]) -> list[float]:
+    def scores(self, candidates: list[Values]) -> list[float]:
         """The score of each candidate."""
-        fresh = {key: values for values in asked if (key := key_of(values)) not in self.candidates}
+        fresh = {key: values for values in candidates if (key := key_of(values)) not in self.tried}
         refused = {key: why for key, values in fresh.items() if (why := self._refusal(values)) is not None}
         wanted = {key: self.tuning.recipes(fresh[key]) for key in fresh if key not in refused}
         self._fit([recipe for recipes in wanted.values() for recipe in recipes])
         for key, values in fresh.items():
             trials = tuple(self.trials[recipe] for recipe in wanted.get(key, ()))
-            self.candidates[key] = Candidate(values, trials, refused.get(key))
-        return [self.candidates[key_of(values)].mean(self.tuning.metric) for values in asked]
+            self.tried[key] = Candidate(values, trials, refused.get(key))
+        return [self.tried[key_of(values)].mean(self.tuning.metric) for values in candidates]
 
     def _refusal(self, values: Values) -> str | None:
-        """Why these settings do not go together, if so; each by itself was fine."""
+        """Why these settings cannot be combined, if so; each by itself was fine."""
         try:
             _set(self.tuning.recipe, values).resolve()
         except ConfigError as error:
@@ -251,12 +255,16 @@ class _Tried:
 
     def _fit(self, recipes: Sequence[Recipe]) -> None:
         missing = {key_of(r.resolved()): r for r in recipes if r not in self.trials}
-        for trial in self.results(list(missing.values())):
-            self.trials.add(trial)
-            self.watch(trial)
+        for recipe, trial in self.results(list(missing.values())):
+            self.trials.add(recipe, trial)
+            self.on_result(trial)
 
 
-def _try(split: Split, recipe: Recipe) -> Trial:
+def _try(split: Split, recipe: Recipe) -> tuple[Recipe, Trial]:
+    return recipe, _trial(split, recipe)
+
+
+def _trial(split: Split, recipe: Recipe) -> Trial:
     try:
         fitted = fit(split, recipe)
     except (TrainingError, ConfigError) as error:

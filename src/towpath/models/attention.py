@@ -22,9 +22,7 @@ class AttentionSettings(Settings):
     """Settings of self-attention over histories."""
 
     embedding_dim: int = Field(64, ge=1, description="Length of the item vectors and of every state.")
-    history_length: int = Field(
-        100, ge=1, description="How many of a user's latest items are looked at; earlier ones are cut off."
-    )
+    history_length: int = Field(100, ge=1, description="How many of a user's latest items are used.")
     blocks: int = Field(2, ge=1, description="Blocks of attention and feed-forward layers.")
     heads: int = Field(1, ge=1, description="Heads of attention in each block; must divide embedding_dim.")
     feedforward: int = Field(2, ge=1, description="Width of a feed-forward layer, in embedding_dim.")

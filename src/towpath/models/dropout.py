@@ -12,7 +12,7 @@ _LEVELS = 256  # a byte decides over each number: four times cheaper than a floa
 class Dropout(nn.Module):
     """Sets a random share of the numbers to zero while training, and scales up the others to the same mean.
 
-    Seed and number of draws are part of the state: whoever keeps a model's state keeps these too. The share
+    Seed and number of draws are part of the state: a stored model state contains them. The share
     is rounded to 1/256.
     """
 

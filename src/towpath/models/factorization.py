@@ -27,18 +27,21 @@ class FactorizationSettings(Settings):
     embedding_dim: int = Field(32, ge=1, description="Length of the user and item vectors.")
     start: Literal["random", "svd", "ease"] = Field(
         "random",
-        description="Where training starts: `random` vectors, those that copy the data best (`svd`), or "
-        "those that copy `ease` best; both are good before the first epoch (lower learning_rate then).",
+        description="Where training starts: `random` vectors, or the best low-rank approximation of the "
+        "data (`svd`) or of EASE (`ease`). Both are good before the first epoch, so lower "
+        "learning_rate.",
     )
     init_std: float = Field(0.1, gt=0, description="Standard deviation of the vectors' random start.")
     start_shrink: float = Field(
         0.5,
         ge=0,
         le=1,
-        description="How much start=svd weakens all directions, as a ridge penalty would, as a share of the "
-        "weakest; 0: it copies the data as they are.",
+        description="By how much start=svd lowers all singular values, as a share of the smallest, like "
+        "a ridge penalty; 0: not at all.",
     )
-    start_ridge: float = Field(800.0, gt=0, description="Ridge penalty of the EASE that start=ease copies.")
+    start_ridge: float = Field(
+        800.0, gt=0, description="Ridge penalty of the EASE that start=ease approximates."
+    )
     item_start: ItemStart = "random"
     item_rate: ItemRate = 1.0
 

@@ -32,8 +32,8 @@ ItemRate = Annotated[
     float,
     Field(
         ge=0,
-        description="Learning rate of the item vectors as a factor of learning_rate; below one it keeps a "
-        "start that was learned before, zero freezes it.",
+        description="Learning rate of the item vectors as a factor of learning_rate; below one a "
+        "learned start changes slowly, zero freezes it.",
     ),
 ]
 

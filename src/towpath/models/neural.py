@@ -34,7 +34,7 @@ class MlpSettings(GmfSettings):
     layer_charge: float = Field(
         0.3,
         ge=0,
-        description="Share of l2 that the squared weights above the first layer are charged.",
+        description="Penalty on the squared weights above the first layer, as a share of l2.",
     )
 
 
@@ -44,8 +44,8 @@ class NcfSettings(MlpSettings):
     pretrain_epochs: int = Field(
         20,
         ge=0,
-        description="Epochs for which the two halves are trained alone before they are put together; 0: "
-        "none. w and g of a game are never pre-trained.",
+        description="Epochs for which the two halves are trained separately first; 0: none. w and g of "
+        "a game are never pre-trained.",
     )
 
 
@@ -76,7 +76,7 @@ class Gmf(Scorer):
     def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
         """Scores, and the mean of |h * p_u|^2 + |q_i|^2.
 
-        The charge is for what is multiplied: one for p_u alone would only make h grow.
+        The penalty is on what is multiplied: one on p_u alone would only make h grow.
         """
         if len(items) > 1 and self.tables.takes_kernels():
             weighted = self.tables.users.weight * self.head.weight
@@ -129,7 +129,7 @@ class Mlp(Scorer):
     def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
         """Scores, and the mean of |W_u p_u|^2 + |W_i q_i|^2 + layer_charge * (|W_2|^2 + ... + |h|^2).
 
-        The charge is for what goes up: one for the vectors alone would only make the layers grow.
+        The penalty is on the products: one on the vectors alone would only make the layers grow.
         """
         dim = self.settings.embedding_dim
         weight = self.first.weight
@@ -206,7 +206,7 @@ class Ncf(Scorer):
         return self.gmf.score(context, items) + self.mlp.score(context, items)
 
     def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores, and what both halves charge for."""
+        """Scores, and the L2 penalty of both halves."""
         (gmf, gmf_norm), (mlp, mlp_norm) = (
             half.score_with_norm(context, items) for half in (self.gmf, self.mlp)
         )

@@ -46,7 +46,7 @@ class PairTables(nn.Module):
         return _open(self.users) and _open(self.items) and usable(self.users.weight, self.items.weight)
 
     def whole_table_is_less(self, items: Tensor) -> bool:
-        """Whether all items are fewer than these, and may be taken at once."""
+        """Whether all items are fewer than these, and may be computed at once."""
         return _open(self.items) and items.numel() > self.items.num_embeddings
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:

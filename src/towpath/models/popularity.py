@@ -27,5 +27,5 @@ class Popularity(Scorer):
         self.counts.copy_(torch.from_numpy(train.item_counts))
 
     def score(self, context: Context, items: Tensor) -> Tensor:
-        """Counts of the items, whoever asks."""
+        """Counts of the items, the same for every user."""
         return self.counts[items].expand(len(context.users), -1)

@@ -12,6 +12,7 @@ from towpath.errors import ConfigError, unknown_name
 from towpath.models.attention import Attention
 from towpath.models.ease import Ease
 from towpath.models.factorization import Factorization
+from towpath.models.headed import Headed
 from towpath.models.neural import Gmf, Mlp, Ncf
 from towpath.models.popularity import Popularity
 from towpath.models.scorer import Scorer, Settings, Sizes
@@ -34,6 +35,7 @@ MODELS: dict[str, type[Scorer]] = {
     "sgns": Sgns,
     "attention": Attention,
     "wide_deep": WideDeep,
+    "headed": Headed,
 }
 
 

@@ -82,7 +82,7 @@ class Scorer(nn.Module, ABC):
     grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
     # Whether a model depends on the seed although it has no parameters to train: it draws at its start.
     needs_seed: ClassVar[bool] = False
-    # What `initialise` has to say about the data, a sentence each; shown to whoever asked for the fit.
+    # What `initialise` has to say about the data, a sentence each; shown to the user.
     remarks: tuple[str, ...] = ()
     # How many of a user's latest items `score` wants to see in the context.
     history_length: int = 0

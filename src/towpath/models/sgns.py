@@ -1,4 +1,4 @@
-"""Skip-gram item vectors as a model: what a user took last, and what usually keeps it company."""
+"""Skip-gram item vectors as a model: a user is represented by their last items."""
 
 import torch
 from pydantic import Field
@@ -15,11 +15,13 @@ class SgnsSettings(Settings):
     """Settings of skip-gram with negative sampling."""
 
     embedding_dim: int = Field(32, ge=1, description="Length of the item vectors.")
-    window: int = Field(10, ge=1, description="How far apart in a history two items keep each other company.")
+    window: int = Field(
+        10, ge=1, description="How many positions apart two items of a history may be to form a pair."
+    )
     skip_gram_negatives: int = Field(5, ge=1, description="Weight of the negatives against one positive.")
     skip_gram_epochs: int = Field(10, ge=1, description="Passes of skip-gram over the histories.")
     skip_gram_rate: float = Field(0.5, gt=0, description="Step size of skip-gram's Adagrad.")
-    history: int = Field(5, ge=1, description="How many of a user's latest items speak for the user.")
+    history: int = Field(5, ge=1, description="How many of a user's latest items represent the user.")
 
 
 class Sgns(Scorer):

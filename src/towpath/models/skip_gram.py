@@ -1,4 +1,4 @@
-"""Item vectors from the company that items keep: skip-gram with negative sampling over user histories."""
+"""Item vectors from the neighbours of items: skip-gram with negative sampling over user histories."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class SkipGram:
 
 @dataclass(frozen=True)
 class ItemVectors:
-    """What skip-gram learns of each item: `vectors` (n, d) as a centre, `contexts` (n, d) as company."""
+    """What skip-gram learns of each item: `vectors` (n, d) as a centre, `contexts` (n, d) as a neighbour."""
 
     vectors: Tensor
     contexts: Tensor
@@ -80,12 +80,12 @@ class _Learner:
         self._past = {name: torch.zeros(len(found.vectors), 1) for name in ("vectors", "contexts")}
 
     def step(self, centres: Tensor, company: Tensor, pool: Tensor) -> None:
-        """One step from centres (b,), their company (b, n) with -1 as padding, and negatives (m,)."""
+        """One step from centres (b,), their neighbours (b, n) with -1 as padding, and negatives (m,)."""
         centre = self.found.vectors[centres]  # (b, d)
         near = self.found.contexts[company.clamp(min=0)]  # (b, n, d)
         far = self.found.contexts[pool]  # (m, d)
         real = (company != _PAD).float()
-        # Derivatives of the loss by the scores of the company (b, n) and of the pool (b, m).
+        # Derivatives of the loss by the scores of the neighbours (b, n) and of the pool (b, m).
         pull = (torch.sigmoid(torch.einsum("bd,bnd->bn", centre, near)) - 1) * real
         push = torch.sigmoid(centre @ far.T) * (real.sum(1, keepdim=True) * self._how.negatives / len(pool))
         to_centre = torch.einsum("bn,bnd->bd", pull, near) + push @ far

@@ -44,7 +44,10 @@ class WideDeepSettings(Settings):
         "item); `all`, or `none`.",
     )
     cross_values: int = Field(
-        100, ge=1, description="Most frequent values of a feature that crosses tell apart; the rest are one."
+        100,
+        ge=1,
+        description="How many of a feature's most frequent values have crosses of their own; the others "
+        "share one.",
     )
     init_std: float = Field(0.1, gt=0, description="Standard deviation of the vectors' random start.")
     item_start: ItemStart = "random"

@@ -15,7 +15,7 @@ from towpath.ranking.top_k import HIDDEN, top_k
 
 @dataclass(frozen=True)
 class RankingSnapshot:
-    """The head of each user's ranking, over the whole catalogue, at the moment it was taken.
+    """The top of each user's ranking, over the whole catalogue, when it was computed.
 
     head: (users, depth) the best items that are not hidden, best first.
     counts: (users,) how many entries of `head` are real; the rest of a row is meaningless.

@@ -1,4 +1,4 @@
-"""How something depends on a number: means along it, and the range in which most values lie."""
+"""Means along a number, with a band around them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,16 +6,15 @@ from typing import Any
 
 from towpath.reports.figures import ACCENT, INK, PADDING, QUIET, Figure, charts_available, to_svg
 from towpath.reports.lines import Axes, ends_of, mark_layers
+from towpath.stats.estimate import Estimate
+
+# A place on the axis across, and the mean there with the ends of the band.
+BandPoint = tuple[float, Estimate]
 
 
-@dataclass(frozen=True)
-class BandPoint:
-    """A mean at one place, and the range around it."""
-
-    x: float
-    mean: float
-    low: float
-    high: float
+def chart_rows(points: Sequence[BandPoint]) -> list[dict[str, float]]:
+    """The points as altair reads them."""
+    return [{"x": x, "mean": e.mean, "low": e.low, "high": e.high} for x, e in points]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ def draw_band(points: Sequence[BandPoint], axes: Axes, caption: str, style: Band
         return Figure(None, caption, axes.small)
     import altair as alt
 
-    ends = [end for p in points for end in (p.low, p.mean, p.high)]
+    ends = [end for _, e in points for end in (e.low, e.mean, e.high)]
     ends += [style.level[1]] if style.level else []
     y = alt.Scale(domain=list(ends_of(ends, zero=axes.zero)), nice=False, zero=False)
     layers = [*_level_layers(style, y, axes), *_band_layers(points, axes, y, ratios=style.ratios)]
@@ -53,10 +52,10 @@ def _band_layers(points: Sequence[BandPoint], axes: Axes, scale: Any, *, ratios:
     import altair as alt
 
     across = alt.Scale(type="log" if ratios else "linear", nice=False, zero=False)
-    marks = {"values": powers_of_ten([p.x for p in points])} if ratios else {"tickCount": 5}
+    marks = {"values": powers_of_ten([x for x, _ in points])} if ratios else {"tickCount": 5}
     x = alt.X("x:Q", title=axes.x, scale=across, axis=alt.Axis(grid=False, format=",~r", **marks))
     y = alt.Y("mean:Q", title=axes.y, scale=scale, axis=alt.Axis(tickCount=5))
-    base = alt.Chart(alt.InlineData(values=[vars(point) for point in points])).encode(x=x)
+    base = alt.Chart(alt.InlineData(values=chart_rows(points))).encode(x=x)
     return [
         *mark_layers(axes, x),
         base.mark_area(opacity=0.18, color=ACCENT).encode(

@@ -1,4 +1,4 @@
-"""Curves with their spread: a panel for each protocol, since numbers under two of them do not compare."""
+"""Figures of sweeps: a panel for each protocol, since numbers under two of them do not compare."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ class Panel:
     references: Mapping[str, float]
 
 
-def draw_sweep(curve: SweepResult, metric: str, name: str) -> Figure:
+def draw_sweep(sweep: SweepResult, metric: str, name: str) -> Figure:
     """A metric, called `name`, over the values of the setting, side by side for every protocol."""
-    dashed = f"; dashed: {', '.join(curve.references)}." if curve.references else "."
+    dashed = f"; dashed: {', '.join(sweep.references)}." if sweep.references else "."
     caption = f"Dots are means over seeds, the band reaches {SPREAD}{dashed}"
-    if curve.comparison.seeds == 1:
+    if sweep.comparison.seeds == 1:
         caption = f"Dots are from one seed, so nothing is known of the spread{dashed}"
     if not charts_available():
         return Figure(None, caption)
     import altair as alt
 
-    axis = f"{name}@{curve.comparison.k}"
+    axis = f"{name}@{sweep.comparison.k}"
     panels = [
-        _panel(Panel(p, curve.points(p, metric), curve.reference(p, metric)), curve.setting, axis)
-        for p in curve.protocols
+        _panel(Panel(p, sweep.points(p, metric), sweep.reference(p, metric)), sweep.setting, axis)
+        for p in sweep.protocols
     ]
     return Figure(to_svg(alt.concat(*panels, columns=2, spacing=40, padding=PADDING)), caption)
 
@@ -45,11 +45,11 @@ def _panel(panel: Panel, setting: str, axis: str) -> Any:  # altair has no types
 
     rows = alt.InlineData(
         values=[
-            {"x": _place(p.value), "mean": 100 * p.mean, "low": 100 * p.low, "high": 100 * p.high}
-            for p in panel.points
+            {"x": _place(value), "mean": 100 * e.mean, "low": 100 * e.low, "high": 100 * e.high}
+            for value, e in panel.points
         ]
     )
-    ends = [100 * end for p in panel.points for end in (p.low, p.high)]
+    ends = [100 * end for _, e in panel.points for end in (e.low, e.high)]
     ends += [100 * value for value in panel.references.values()]
     room = 0.08 * (max(ends) - min(ends) or 1.0)
     scale = alt.Scale(domain=[min(ends) - room, max(ends) + room], nice=False, zero=False)
@@ -73,7 +73,7 @@ def _across(points: Sequence[Point], setting: str) -> Any:  # altair has no type
 
     numbers = _numbers(points)
     if numbers is None:
-        order = [_place(p.value) for p in points]
+        order = [_place(value) for value, _ in points]
         return alt.X("x:O", title=setting, sort=order, axis=alt.Axis(labelAngle=0, grid=False))
     steep = min(numbers) > 0 and max(numbers) >= _LOGARITHMIC_FROM * min(numbers)
     scale = alt.Scale(type="log" if steep else "linear", nice=False, zero=False, padding=12)
@@ -83,7 +83,7 @@ def _across(points: Sequence[Point], setting: str) -> Any:  # altair has no type
 
 def _numbers(points: Sequence[Point]) -> list[float] | None:
     """All values as numbers; None if one is none."""
-    values = [p.value for p in points]
+    values = [value for value, _ in points]
     numeric = [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
     return numeric if len(numeric) == len(values) else None
 

@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from towpath.experiments.demo import BASELINE, ROUNDS, SEEDS, Demonstration, K, Trial
-from towpath.reports.figures import Dot, Figure, draw_dots
+from towpath.experiments.demo import BASELINE, ROUNDS, SEEDS, Demonstration, DemoResult, K
+from towpath.reports.figures import Figure, draw_dots
 from towpath.reports.intervals import mean_interval
 from towpath.reports.lines import Axes, draw_lines
 from towpath.reports.page import Page, Section
-from towpath.reports.tables import Cell, Interval, Table
+from towpath.reports.tables import Cell, Table
+from towpath.stats.estimate import Estimate
 
-_PAIRED = f"Difference to {BASELINE}, user by user and seed by seed; the brackets hold the 95 % interval."
+_PAIRED = f"Difference to {BASELINE}, paired by user and seed."
 _KINDS = {
     "popularity": "popularity shows everyone what most people clicked",
     "ease": "ease learns from which items are clicked together",
@@ -17,13 +18,14 @@ _KINDS = {
     "ipw": "ipw trains the same, but lets clicks on rarely shown items count more",
     "transport": "transport trains the same with more care for what it is about to show itself",
 }
+_BARS = "95 % normal interval over users"
 # Points of the curve of what was shown: enough for the eye.
 _POINTS = 80
 
 
 def demo_page(demo: Demonstration) -> Page:
     """The page: what the log holds, what it says about each recommender, what each would really earn."""
-    evaluated = len(demo.trials[0].full[0].users)
+    evaluated = len(demo.results[0].full[0].users)
     return Page(
         title="What would a recommender earn once it is switched on?",
         lead=_lead(demo),
@@ -43,29 +45,29 @@ def demo_page(demo: Demonstration) -> Page:
 def summary_table(demo: Demonstration) -> Table:
     """One row per recommender, truly best first: what the log says, then the truth."""
     columns = ("recommender", f"Hit@{K} full", "sampled", "never tried", "true clicks per list")
-    return Table(columns, tuple(_summary(trial) for trial in demo.ranked("rel")))
+    return Table(columns, tuple(_summary(result) for result in demo.ranked("rel")))
 
 
 def difference_table(demo: Demonstration) -> Table:
     """Every other recommender against the baseline: hits in the log and true clicks."""
-    found = {(d.a, d.metric): Interval(d.mean, d.low, d.high) for d in demo.comparison.differences}
+    gaps = {(d.a, d.metric): d.estimate for d in demo.comparison.differences}
     rows = [
-        (f"{name} − {BASELINE}", found[name, "hit"], found[name, "rel"])
-        for name in (trial.name for trial in demo.ranked("rel"))
+        (f"{name} − {BASELINE}", gaps[name, "hit"], gaps[name, "rel"])
+        for name in (result.name for result in demo.ranked("rel"))
         if name != BASELINE
     ]
     return Table(("difference", f"Hit@{K} full", "true clicks per list"), tuple(rows), _PAIRED)
 
 
-def _summary(trial: Trial) -> tuple[str, float, float, float, Interval]:
-    hits = trial.mean("hit"), trial.mean("hit", "sampled")
-    return trial.name, *hits, 1 - trial.tried_share, mean_interval(trial.per_user("rel"))
+def _summary(result: DemoResult) -> tuple[str, float, float, float, Estimate]:
+    hits = result.mean("hit"), result.mean("hit", "sampled")
+    return result.name, *hits, 1 - result.tried_share, mean_interval(result.per_user("rel"))
 
 
 def _lead(demo: Demonstration) -> str:
     best, oracle = demo.ranked("rel")[0], demo.oracle()
     return (
-        f"Here {len(demo.trials)} recommenders learned from the same log of clicks. In this made-up world "
+        f"Here {len(demo.results)} recommenders learned from the same log of clicks. In this made-up world "
         f"the truth is known, so we can say what each would earn: {best.name} comes first with "
         f"{best.mean('rel'):.2f} clicks on a list of {K}. The best possible list earns "
         f"{oracle['best possible']:.2f}, random choice {oracle['random choice']:.2f}."
@@ -78,7 +80,7 @@ def _log_section(demo: Demonstration) -> Section:
     who = (
         f"There are {made.users:,} users and {made.items:,} items. An earlier recommender showed each user "
         f"{made.shown_per_user} items: the {made.shown_per_user - n_random} it ranked highest and "
-        f"{n_random} chosen at random. Users clicked {world.click_rate():.0%} of what they were "
+        f"{n_random} drawn at random. Users clicked {world.click_rate():.0%} of what they were "
         f"shown, which left {len(world.log):,} clicks."
     )
     how_little = (
@@ -103,7 +105,7 @@ def _shown_figure(demo: Demonstration) -> Figure:
 
 
 def _offline_section(demo: Demonstration) -> Section:
-    kinds = [_KINDS.get(trial.name, trial.name) for trial in demo.trials]
+    kinds = [_KINDS.get(result.name, result.name) for result in demo.results]
     test = (
         "The usual test hides each user's last click and asks whether the recommender puts it among its "
         f"first {K}. The share of users for whom it does is called Hit@{K}. Ranked against the whole "
@@ -112,9 +114,9 @@ def _offline_section(demo: Demonstration) -> Section:
         "chose to show."
     )
     chart = draw_dots(
-        [_dot(trial, "hit") for trial in demo.trials],
+        _dots(demo, "hit"),
         axis=f"Hit@{K}, full ranking, hidden clicks",
-        caption=f"Share of users whose hidden click is in the list of {K}; bars are 95 % intervals.",
+        caption=f"Share of users whose hidden click is in the list of {K}; bars: {_BARS}.",
     )
     return Section(
         "What the log says about each recommender", (f"{'; '.join(kinds)}.", test), figures=(chart,)
@@ -127,9 +129,9 @@ def _truth_section(demo: Demonstration) -> Section:
         f"of each click. {_verdict(demo)}"
     )
     chart = draw_dots(
-        [_dot(trial, "rel") for trial in demo.trials],
+        _dots(demo, "rel"),
         axis=f"true clicks to expect on a list of {K}",
-        caption="Dashed lines: random choice, and the best list there is. Bars are 95 % intervals.",
+        caption=f"Dashed lines: random choice, and the best possible list. Bars: {_BARS}.",
         marks=demo.oracle(),
     )
     tables = (summary_table(demo), difference_table(demo))
@@ -137,8 +139,8 @@ def _truth_section(demo: Demonstration) -> Section:
 
 
 def _lists_section(demo: Demonstration) -> Section:
-    shares = [1 - trial.tried_share for trial in demo.trials]
-    user = demo.world.log.user_ids.ids(demo.trials[0].full[0].users[:1])[0]
+    shares = [1 - result.tried_share for result in demo.results]
+    user = demo.world.log.user_ids.ids(demo.results[0].full[0].users[:1])[0]
     text = (
         f"Between {min(shares):.0%} and {max(shares):.0%} of what these recommenders would show had never "
         "been shown to the same user. There they go by what they learned elsewhere, and the log cannot "
@@ -150,13 +152,13 @@ def _lists_section(demo: Demonstration) -> Section:
 
 def example_table(demo: Demonstration, places: int = 5) -> Table:
     """The first places of one user's list by each of those that train the same model."""
-    chosen = [trial for trial in demo.trials if trial.name in demo.arms]
-    user = int(demo.trials[0].full[0].users[0])
+    shown = [result for result in demo.results if result.name in demo.arms]
+    user = int(demo.results[0].full[0].users[0])
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (place + 1, *(_place(demo, user, int(trial.example[place])) for trial in chosen))
+        (place + 1, *(_place(demo, user, int(result.example[place])) for result in shown))
         for place in range(places)
     )
-    return Table(("place", *(trial.name for trial in chosen)), rows)
+    return Table(("place", *(result.name for result in shown)), rows)
 
 
 def _place(demo: Demonstration, user: int, item: int) -> str:
@@ -176,8 +178,8 @@ def _loop_section(demo: Demonstration) -> Section:
         f"round of {BASELINE}, {last.best:.2f} in the last."
     )
     gap = (
-        f"Look at what each is told by its own log. Before its first round {BASELINE} was promised a hit for "
-        f"{first.promised_hit:.0%} of the users, before its last for {last.promised_hit:.0%}. If hidden "
+        f"Compare this with the metric on its own log. Before its first round {BASELINE} was promised a hit "
+        f"for {first.promised_hit:.0%} of the users, before its last for {last.promised_hit:.0%}. If hidden "
         "clicks came from everything that users like, and not from what it had shown itself, it would be "
         f"{first.true_hit:.0%} and {last.true_hit:.0%}. The log of a recommender praises the recommender."
     )
@@ -186,7 +188,7 @@ def _loop_section(demo: Demonstration) -> Section:
         Axes("round", f"true clicks on a list of {K}"),
         "What each truly earns, round by round, when it lives on its own log.",
     )
-    told = draw_lines(
+    hits = draw_lines(
         {
             f"{arm}, {what}": [(float(one.number), 100 * getattr(one, f"{what}_hit")) for one in of_arm]
             for what in ("promised", "true")
@@ -196,7 +198,7 @@ def _loop_section(demo: Demonstration) -> Section:
         "The usual test on each one's own log before every round, and the same test on clicks that come by "
         "taste alone.",
     )
-    return Section("Round after round", (text, gap), (loop_table(demo),), (earned, told))
+    return Section("Round after round", (text, gap), (loop_table(demo),), (earned, hits))
 
 
 def loop_table(demo: Demonstration) -> Table:
@@ -238,13 +240,12 @@ _NEXT = Section(
 
 
 def _verdict(demo: Demonstration) -> str:
-    log = [trial.name for trial in demo.ranked("hit")]
-    truth = [trial.name for trial in demo.ranked("rel")]
+    log = [result.name for result in demo.ranked("hit")]
+    truth = [result.name for result in demo.ranked("rel")]
     if log == truth:
         return "This time the log puts the recommenders in the order that the truth does."
     return f"The log's order was {', '.join(log)}; the true order is {', '.join(truth)}."
 
 
-def _dot(trial: Trial, metric: str) -> Dot:
-    spread = mean_interval(trial.per_user(metric))
-    return Dot(trial.name, spread.value, spread.low, spread.high)
+def _dots(demo: Demonstration, metric: str) -> dict[str, Estimate]:
+    return {result.name: mean_interval(result.per_user(metric)) for result in demo.results}

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from towpath.stats.estimate import Estimate
+
 # The page's own text colour; the charts are drawn inline, so they inherit it.
 INK = "currentColor"
 ACCENT = "var(--accent)"
@@ -12,16 +14,6 @@ QUIET = "var(--quiet)"
 FONT = "system-ui, sans-serif"
 # The reader's font may be wider than the one the chart was measured with: leave room for labels.
 PADDING = {"left": 20, "right": 30, "top": 5, "bottom": 5}
-
-
-@dataclass(frozen=True)
-class Dot:
-    """One named value with its interval."""
-
-    name: str
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -42,20 +34,26 @@ def charts_available() -> bool:
 
 
 def draw_dots(
-    dots: Sequence[Dot], *, axis: str, caption: str, marks: Mapping[str, float] | None = None
+    dots: Mapping[str, Estimate], *, axis: str, caption: str, marks: Mapping[str, float] | None = None
 ) -> Figure:
     """One dot with its interval per row, best at the top; `marks` are values drawn as vertical lines."""
     if not charts_available():
         return Figure(None, caption)
-    return Figure(to_svg(_dots_chart(sorted(dots, key=lambda d: -d.value), axis, marks or {})), caption)
+    return Figure(
+        to_svg(_dots_chart(sorted(dots.items(), key=lambda dot: -dot[1].mean), axis, marks or {})), caption
+    )
 
 
-def _dots_chart(dots: Sequence[Dot], axis: str, marks: Mapping[str, float]) -> Any:  # altair has no types
+def _dots_chart(
+    dots: Sequence[tuple[str, Estimate]], axis: str, marks: Mapping[str, float]
+) -> Any:  # altair has no types
     import altair as alt
 
-    order = [dot.name for dot in dots]
-    rows = alt.InlineData(values=[vars(dot) for dot in dots])
-    ends = [end for dot in dots for end in (dot.low, dot.high)] + list(marks.values())
+    order = [name for name, _ in dots]
+    rows = alt.InlineData(
+        values=[{"name": name, "value": e.mean, "low": e.low, "high": e.high} for name, e in dots]
+    )
+    ends = [end for _, e in dots for end in (e.low, e.high)] + list(marks.values())
     room = 0.04 * (max(ends) - min(ends) or 1.0)
     scale = alt.Scale(domain=[min(ends) - room, max(ends) + room], nice=False, zero=False)
     x = alt.X("value:Q", title=axis, scale=scale, axis=alt.Axis(tickCount=6, grid=True))

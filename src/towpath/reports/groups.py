@@ -1,4 +1,4 @@
-"""The same few values of several things, row by row: who is where, told by colour and by shape."""
+"""The same few values of several things, row by row, distinguished by colour and shape."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -29,12 +29,10 @@ def to_latex(table: Table) -> str:
     columns = "".join("r" if right else "l" for right in table.numeric())
     lines = [_line([escaped(name) for name in table.columns]), r"\hline"]
     for texts, places in zip(table.shown(), table.places(), strict=True):
-        lines.append(
-            _line([_marked(escaped(t), location) for t, location in zip(texts, places, strict=True)])
-        )
+        lines.append(_line([_marked(escaped(t), place) for t, place in zip(texts, places, strict=True)]))
     body = "\n".join(f"    {line}" for line in [r"\hline", *lines, r"\hline"])
     parts = [r"\begin{table}[htb]", r"  \centering", rf"  \begin{{tabular}}{{{columns}}}", body]
-    parts += [r"  \end{tabular}", rf"  \caption{{{escaped(table.caption)}}}", r"\end{table}"]
+    parts += [r"  \end{tabular}", rf"  \caption{{{escaped(table.full_caption)}}}", r"\end{table}"]
     return "\n".join(parts)
 
 
@@ -47,5 +45,5 @@ def _line(cells: list[str]) -> str:
     return f"{' & '.join(cells)} \\\\"
 
 
-def _marked(text: str, location: int) -> str:
-    return f"{_MARKS[location]}{{{text}}}" if location in _MARKS else text
+def _marked(text: str, place: int) -> str:
+    return f"{_MARKS[place]}{{{text}}}" if place in _MARKS else text

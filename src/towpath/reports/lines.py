@@ -1,4 +1,4 @@
-"""Lines that are told apart by their names at their ends, and by dashes rather than colours alone."""
+"""Line charts: labelled at the ends of the lines, distinguished by dashes and not by colour alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -137,7 +137,7 @@ def _line(
 
 
 def mark_layers(axes: Axes, x: Any) -> list[Any]:  # altair has no types
-    """The dashed upright line and its name, on the axis `x`; nothing if none is asked for."""
+    """The dashed upright line and its name, on the axis `x`; nothing if there is none."""
     import altair as alt
 
     if axes.mark is None:

@@ -1,4 +1,4 @@
-"""What came of an experiment of the paper, as a page, Markdown, CSV, LaTeX and JSON."""
+"""The results of an experiment of the paper, as a page, Markdown, CSV, LaTeX and JSON."""
 
 import json
 from collections import Counter
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from towpath.experiments.locks import LOCK, locked
 from towpath.experiments.paper.benchmarks import benchmark_spec
 from towpath.experiments.paper.catalogue import experiment_named
 from towpath.experiments.paper.claims import Verdict
-from towpath.experiments.paper.experiment import Experiment, quickened
-from towpath.experiments.paper.locks import LOCK, locked
-from towpath.experiments.paper.record import CELLS, Record, read_record
+from towpath.experiments.paper.experiment import Experiment, quick_version
+from towpath.experiments.paper.record import Record, read_record
 from towpath.experiments.paper.results import BenchmarkResults
+from towpath.experiments.result_store import open_store
 from towpath.files import write_text
 from towpath.reports.figures import Figure
 from towpath.reports.latex import to_latex
@@ -31,32 +32,34 @@ from towpath.reports.tables import Table, to_csv, to_markdown
 
 
 @dataclass(frozen=True)
-class Results:
-    """All that was found, and what it says of the claims."""
+class ExperimentResults:
+    """All results of an experiment, and whether its claims held."""
 
     experiment: Experiment
     record: Record
-    found: tuple[BenchmarkResults, ...]
+    benchmarks: tuple[BenchmarkResults, ...]
     verdicts: tuple[Verdict, ...]
 
     @property
     def processor_hours(self) -> float:
-        """What all finished cells took."""
-        cells = (done for one in self.found for done in one.cells.values())
-        return sum(done.processor_seconds or 0.0 for done in cells) / 3600
+        """Processor time of all finished runs."""
+        runs = (run for one in self.benchmarks for run in one.runs.values())
+        return sum(run.processor_seconds or 0.0 for run in runs) / 3600
 
 
-def read_results(folder: Path) -> Results:
-    """What is finished of the experiment in this folder."""
+def read_results(folder: Path) -> ExperimentResults:
+    """The finished results of the experiment in this folder."""
     record = read_record(folder)
     declared = experiment_named(record.experiment)
-    experiment = quickened(declared) if record.quick else declared
-    found = tuple(record.found(benchmark, folder.parent / CELLS) for benchmark in record.benchmarks)
-    verdicts = (claim.assess(one) for one in found if one.columns for claim in experiment.claims)
-    return Results(experiment, record, found, tuple(verdict for verdict in verdicts if verdict is not None))
+    experiment = quick_version(declared) if record.quick else declared
+    store = open_store(folder.parent, record.code)
+    benchmarks = tuple(record.results_on(facts, store) for facts in record.benchmarks)
+    verdicts = (claim.assess(one) for one in benchmarks if one.columns for claim in experiment.claims)
+    assessed = tuple(verdict for verdict in verdicts if verdict is not None)
+    return ExperimentResults(experiment, record, benchmarks, assessed)
 
 
-def write_results(results: Results, folder: Path) -> list[Path]:
+def write_results(results: ExperimentResults, folder: Path) -> list[Path]:
     """The paths of what was written: the page first, then the other forms of the same."""
     page = paper_page(results)
     tables = [table for section in page.sections for table in section.tables]
@@ -75,9 +78,9 @@ def write_results(results: Results, folder: Path) -> list[Path]:
     return [folder / name for name in ("index.html", *texts)]
 
 
-def paper_page(results: Results) -> Page:
+def paper_page(results: ExperimentResults) -> Page:
     """Claims first, then benchmark by benchmark, then how it was made."""
-    benchmarks = [_benchmark(one, results.experiment) for one in results.found if one.columns]
+    benchmarks = [_benchmark(one, results.experiment) for one in results.benchmarks if one.columns]
     return Page(
         title=results.experiment.title,
         lead=_lead(results),
@@ -88,25 +91,26 @@ def paper_page(results: Results) -> Page:
     )
 
 
-def _lead(results: Results) -> str:
+def _lead(results: ExperimentResults) -> str:
     counts = Counter(verdict.outcome for verdict in results.verdicts)
-    said = ", ".join(f"{number} {outcome}" for outcome, number in counts.most_common())
+    outcomes = ", ".join(f"{number} {outcome}" for outcome, number in counts.most_common())
     quick = (
         " This was a quick run: small data, few seeds, short fits. It shows that everything works and is "
         "no basis for conclusions."
         if results.record.quick
         else ""
     )
-    evaluated = f" Of its claims, each in each location: {said}." if said else ""
+    evaluated = f" Its claims, on each data set: {outcomes}." if outcomes else ""
     return f"{results.experiment.about}{evaluated}{quick}"
 
 
 def _claims(verdicts: Sequence[Verdict]) -> Section:
     meaning = (
-        "Held: the whole 95 % interval is on the claim's side under every measure; in part: under some, and "
+        "Held: the whole interval is on the claim's side under every measure; in part: under some, and "
         "against it under none; undecided: zero is in every interval; mixed: both ways; did not hold: "
-        "against it under some, for it under none. With few seeds an interval knows little of the spread "
-        "between runs."
+        "against it under some, for it under none. Intervals of metrics: 95 % bootstrap over users and "
+        "seeds, 2,000 resamples; of weights and of training time: 95 % t-interval over seeds. With few seeds "
+        "the bootstrap knows little of the spread between runs and is too narrow."
     )
     return Section(
         "What was claimed, and what held",
@@ -115,44 +119,44 @@ def _claims(verdicts: Sequence[Verdict]) -> Section:
     )
 
 
-def _benchmark(found: BenchmarkResults, experiment: Experiment) -> Section:
-    facts = found.facts
-    methods = [column for column in experiment.methods if column in found.columns]
+def _benchmark(results: BenchmarkResults, experiment: Experiment) -> Section:
+    facts = results.facts
+    methods = [column for column in experiment.methods if column in results.columns]
     size = (
         f"{facts.users:,} users, {facts.items:,} items, {facts.events:,} events; {facts.judged_users:,} "
         "users are evaluated, each on the last event."
     )
     stand_in = (
-        (f"It stands in for {benchmark_spec(facts.stands_for).title}, for which the paper's numbers are.",)
+        (f"It stands in for {benchmark_spec(facts.stands_for).title}, to which the paper's numbers belong.",)
         if facts.stands_for not in ("", facts.name)
         else ()
     )
-    failures = tuple(f"{c}, seed {s}, broke down: {why}" for (c, s), why in found.failures.items())
+    failures = tuple(f"{c}, seed {s}, failed: {why}" for (c, s), why in results.failures.items())
     return Section(
         facts.title,
         paragraphs=(size, *stand_in, *facts.notes, *failures),
-        tables=tuple(table for table in _tables(found, experiment, methods) if table is not None),
-        figures=tuple(figures_of(found, experiment)),
+        tables=tuple(table for table in _tables(results, experiment, methods) if table is not None),
+        figures=tuple(figures_of(results, experiment)),
     )
 
 
-def _tables(found: BenchmarkResults, experiment: Experiment, methods: Sequence[str]) -> list[Table | None]:
+def _tables(results: BenchmarkResults, experiment: Experiment, methods: Sequence[str]) -> list[Table | None]:
     if experiment.sweeps or not methods:
-        swept = [s for s in experiment.sweeps if any(s.label(v) in found.columns for v in s.values)]
-        return [sweep_table(found, sweep) for sweep in swept]
-    lifts = lift_table(found, experiment) if experiment.k == 20 else None
+        swept = [s for s in experiment.sweeps if any(s.label(v) in results.columns for v in s.values)]
+        return [sweep_table(results, sweep) for sweep in swept]
+    lifts = lift_table(results, experiment) if experiment.k == 20 else None
     return [
-        main_table(found, methods),
+        main_table(results, methods),
         lifts,
-        difference_table(found, experiment.pairs),
-        further_table(found, methods),
-        further_difference_table(found, experiment.pairs),
+        difference_table(results, experiment.pairs),
+        further_table(results, methods),
+        further_difference_table(results, experiment.pairs),
     ]
 
 
-def _making(results: Results) -> Section:
-    record, finished = results.record, sum(len(one.cells) for one in results.found)
-    cells = f"{finished:,} of {len(record.cells):,} fits are finished"
+def _making(results: ExperimentResults) -> Section:
+    record, finished = results.record, sum(len(one.runs) for one in results.benchmarks)
+    fits = f"{finished:,} of {len(record.runs):,} fits are finished"
     origins = [
         f"{column} on {benchmark}: {origin}"
         for benchmark, mine in record.origins.items()
@@ -163,8 +167,8 @@ def _making(results: Results) -> Section:
     return Section(
         "How it was made",
         paragraphs=(
-            f"{cells}; they took {_spent(results.processor_hours)} of one processor. Seeds {seeds}; split "
-            "and evaluation's negatives are the same for all. "
+            f"{fits}; they took {_spent(results.processor_hours)} of one processor. Seeds {seeds}; the "
+            "split and the negatives of the evaluation are the same for all. "
             f"{record.hardware}. Code {record.code}. {tuned}",
         ),
         points=results.experiment.departures,
@@ -191,7 +195,7 @@ def to_text(page: Page) -> str:
         lines += ["\n".join(f"- {point}" for point in section.points)] if section.points else []
         lines += ["\n".join(f"    {command}" for command in section.commands)] if section.commands else []
         for table in section.tables:
-            lines += [to_markdown(table), table.caption]
+            lines += [to_markdown(table), table.full_caption]
         for figure in section.figures:
             number += figure.svg is not None
             lines += [_linked(figure, number)]
@@ -202,9 +206,9 @@ def _linked(figure: Figure, number: int) -> str:
     return f"![{figure.caption}](figure-{number}.svg)" if figure.svg else figure.caption
 
 
-def to_json(results: Results) -> dict[str, Any]:
+def to_json(results: ExperimentResults) -> dict[str, Any]:
     """Every mean, with what it depends on, as plain numbers and texts."""
-    numbers = {one.facts.name: _numbers(one) for one in results.found}
+    numbers = {one.facts.name: _numbers(one) for one in results.benchmarks}
     verdicts = [vars(verdict) for verdict in results.verdicts]
     return {
         "experiment": results.experiment.name,
@@ -220,13 +224,13 @@ def to_json(results: Results) -> dict[str, Any]:
     }
 
 
-def _numbers(found: BenchmarkResults) -> dict[str, Any]:  # any JSON
-    measures = (*found.facts.measures(found.k), *found.facts.further(found.k))
+def _numbers(results: BenchmarkResults) -> dict[str, Any]:  # any JSON
+    measures = (*results.facts.measures(results.k), *results.facts.further(results.k))
     return {
-        "fingerprint": found.facts.fingerprint,
-        "notes": list(found.facts.notes),
+        "fingerprint": results.facts.fingerprint,
+        "notes": list(results.facts.notes),
         "columns": {
-            column: {measure.heading: found.values(column, measure) for measure in measures}
-            for column in found.columns
+            column: {measure.heading: results.values(column, measure) for measure in measures}
+            for column in results.columns
         },
     }

@@ -53,12 +53,12 @@ class Recommended:
     users: int
     spreads: Mapping[str, Spread]  # by whom; the log's is that of its training events
     shared: Mapping[str, NDArray[np.float64]]  # by whom: share of each user's list that the run's list has
-    known: float  # share of the run's places whose item the user took in the test part
+    known: float  # share of the run's slots whose item the user interacted with in the test part
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Something that the page cannot tell, and why."""
+    """Something that the page cannot show, and why."""
 
     what: str
     why: str
@@ -66,7 +66,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """A run as its files and one evaluation of its model tell it; None where it could not be told."""
+    """A run, from its files and one evaluation of its model; None where something is not known."""
 
     name: str
     record: Mapping[str, Any]  # run.json

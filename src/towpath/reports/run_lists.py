@@ -8,53 +8,56 @@ from towpath.reports.run_facts import LOG, THIS, Recommended
 from towpath.reports.tables import Cell, Table
 
 
-def lists_section(found: Recommended) -> Section:
+def lists_section(recommended: Recommended) -> Section:
     """How the lists spread over the catalogue, and what they share with those of others."""
-    run = found.spreads[THIS]
+    run = recommended.spreads[THIS]
     what = (
-        f"Here are the lists of {found.k} of {found.users:,} users, as they would be shown after the "
-        "training and the validation part. What a user has already interacted with is left out."
+        f"Here are the lists of {recommended.k} of {recommended.users:,} users, as they would be shown after "
+        "the training and the validation part. What a user has already interacted with is left out."
     )
     known = (
-        f"Of the {run.places:,} places {found.known:.1%} hold an item that the user did take in the test "
-        f"part. The other {1 - found.known:.1%} pair a user and an item that the log has never seen "
-        "together: whether they are right only showing them can tell."
+        f"Of the {run.places:,} slots {recommended.known:.1%} hold an item that the user interacted with in "
+        f"the test part. The other {1 - recommended.known:.1%} pair a user with an item that the log does "
+        "not have for them: only showing it can tell whether it is right."
     )
-    order = sorted(found.spreads, key=lambda who: who == LOG)  # the run first, the log last
+    order = sorted(recommended.spreads, key=lambda who: who == LOG)  # the run first, the log last
     rows = {
-        band: {who: 100 * found.spreads[who].bands[place] for who in order}
+        band: {who: 100 * recommended.spreads[who].bands[place] for who in order}
         for place, band in enumerate(BANDS)
     }
     figure = draw_groups(
         rows,
-        f"% of places in lists ({LOG}: % of training events)",
-        "Who gets the places: items from the most popular to the least, as shares of the catalogue.",
+        f"% of slots in lists ({LOG}: % of training events)",
+        "Which items get the slots: items from the most popular to the least, as shares of the catalogue.",
     )
-    return Section("What it recommends", (what, known), (spread_table(found), shared_table(found)), (figure,))
+    return Section(
+        "What it recommends", (what, known), (spread_table(recommended), shared_table(recommended)), (figure,)
+    )
 
 
-def spread_table(found: Recommended) -> Table:
-    """How places (of the log: training events) are spread over items."""
+def spread_table(recommended: Recommended) -> Table:
+    """How slots (of the log: training events) are spread over items."""
     rows: list[tuple[Cell, ...]] = [
-        (who, 100 * s.popularity, 100 * s.coverage, s.half, 100 * s.thin) for who, s in found.spreads.items()
+        (who, 100 * s.popularity, 100 * s.coverage, s.half, 100 * s.thin)
+        for who, s in recommended.spreads.items()
     ]
     columns = (
-        "whose places",
+        "whose slots",
         "popularity in %",
         "items shown in %",
-        "items with half of the places",
+        "items with half of the slots",
         f"items under {THIN} events in %",
     )
     caption = (
         "Popularity: mean share of users who interacted in training with the item of a slot. Items "
-        "shown: share of the catalogue with at least one place. Last column: share of the places whose item "
+        "shown: share of the catalogue with at least one slot. Last column: share of the slots whose item "
         f"has fewer than {THIN} training events. For {LOG} a place is a training event."
     )
     return Table(columns, tuple(rows), caption, decimals=1)
 
 
-def shared_table(found: Recommended) -> Table:
+def shared_table(recommended: Recommended) -> Table:
     """How much of each list is also in another's list for the same user."""
-    rows = tuple((f"{THIS} and {who}", mean_interval(v, 100)) for who, v in found.shared.items())
-    caption = f"Share of each list of {found.k} that both hold for the same user, with 95 % intervals."
+    rows = tuple((f"{THIS} and {who}", mean_interval(v, 100)) for who, v in recommended.shared.items())
+    caption = f"Share of each list of {recommended.k} that both hold for the same user."
     return Table(("lists of", "in common in %"), rows, caption, decimals=1)

@@ -54,18 +54,18 @@ def _lead(facts: RunFacts) -> str:
     }
     run = hits[THIS]
     popularity = (
-        f" The most popular items alone reach {hits[POPULARITY].value:.1f} %." if POPULARITY in hits else ""
+        f" The most popular items alone reach {hits[POPULARITY].mean:.1f} %." if POPULARITY in hits else ""
     )
     return (
-        f"{made} {run.value:.1f} % of the users ({run.low:.1f} to {run.high:.1f}) find what they took in "
+        f"{made} {run.mean:.1f} % of the users ({run.low:.1f} to {run.high:.1f}) find what they took in "
         f"the test part among the {k} items that it would show them.{popularity}"
     )
 
 
 def _careful_section(facts: RunFacts) -> Section:
-    found = warnings_of(facts)
-    if found:
-        return Section("What to be careful about", points=found)
+    warnings = warnings_of(facts)
+    if warnings:
+        return Section("What to be careful about", points=warnings)
     return Section(
         "What to be careful about",
         (
@@ -122,7 +122,7 @@ def _events_table(facts: RunFacts) -> Table | None:
 
 def _gaps_section(facts: RunFacts) -> Section:
     return Section(
-        "What could not be told",
+        "What is missing",
         points=tuple(f"{gap.what[:1].upper()}{gap.what[1:]}: {gap.why}" for gap in facts.gaps),
     )
 

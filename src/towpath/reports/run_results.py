@@ -1,22 +1,23 @@
 """How good a run is: metrics with intervals under named protocols, and what it differs by from others."""
 
-from towpath.evaluation.comparison import Difference
-from towpath.reports.figures import Dot, Figure, draw_dots
+from towpath.reports.figures import Figure, draw_dots
 from towpath.reports.intervals import mean_interval
 from towpath.reports.page import Section
 from towpath.reports.run_facts import THIS, EvaluatedRun
-from towpath.reports.tables import Cell, Interval, Table
+from towpath.reports.tables import Cell, Table
+from towpath.stats.spread import scaled
 
 _METRICS = {"hit": "Hit", "ndcg": "NDCG", "recall": "Recall", "mrr": "MRR"}
 _PROTOCOLS = {
     "full": "ranked against the whole catalogue, what the user has seen left out",
-    "sampled": "ranked against 100 random items that the user never took, so higher the larger the catalogue",
+    "sampled": "ranked against 100 random items that the user never interacted with, which is easier the "
+    "larger the catalogue is",
     "paper": "ranked against 100 random ids drawn as in the paper",
 }
 
 
 def results_section(evaluated: EvaluatedRun) -> Section:
-    """The test part's answer."""
+    """Metrics on the test part."""
     users = len(evaluated.of(THIS, evaluated.protocols()[0]).users)
     what = (
         f"The events of the test part were never looked at in training. For each of {users:,} users the "
@@ -33,8 +34,8 @@ def results_section(evaluated: EvaluatedRun) -> Section:
 
 def metric_names(evaluated: EvaluatedRun) -> dict[str, str]:
     """The metrics to show; recall says no more than hit where everyone has one test item."""
-    found = evaluated.of(THIS, evaluated.protocols()[0]).per_user
-    same = bool((found["recall"] == found["hit"]).all())
+    per_user = evaluated.of(THIS, evaluated.protocols()[0]).per_user
+    same = bool((per_user["recall"] == per_user["hit"]).all())
     return {name: shown for name, shown in _METRICS.items() if not (same and name == "recall")}
 
 
@@ -46,36 +47,31 @@ def _metrics_table(evaluated: EvaluatedRun, protocol: str) -> Table:
         for who in evaluated.evaluations
     ]
     columns = (protocol, *(f"{shown}@{evaluated.k}" for shown in names.values()))
-    caption = f"Protocol {protocol}: {_PROTOCOLS[protocol]}. In %, with 95 % intervals over users."
+    caption = f"Protocol {protocol}: {_PROTOCOLS[protocol]}. In %."
     return Table(columns, tuple(rows), caption, decimals=1)
 
 
 def difference_table(evaluated: EvaluatedRun) -> Table:
-    """What the run differs by from each of the others, in points of a hundred."""
+    """Differences of the run to each of the others, in percentage points."""
     names = metric_names(evaluated)
-    found = {(d.b, d.protocol, d.metric): d for d in evaluated.differences}
+    gaps = {(d.b, d.protocol, d.metric): scaled(d.estimate, 100) for d in evaluated.differences}
     rows: list[tuple[Cell, ...]] = [
-        (f"{THIS} − {who}, {protocol}", *(_points(found[who, protocol, name]) for name in names))
+        (f"{THIS} − {who}, {protocol}", *(gaps[who, protocol, name] for name in names))
         for who, protocol in dict.fromkeys((d.b, d.protocol) for d in evaluated.differences)
     ]
     caption = (
-        "Differences user by user, in points of a hundred, with 95 % bootstrap intervals over users. An "
-        "interval that holds zero means that chance may be all there is. Other seeds are not in it."
+        "Differences, paired by user, in percentage points. Where the interval holds zero, chance alone may "
+        "explain the difference. The interval does not cover other seeds."
     )
     return Table(
         ("difference", *(f"{n}@{evaluated.k}" for n in names.values())), tuple(rows), caption, decimals=1
     )
 
 
-def _points(difference: Difference) -> Interval:
-    return Interval(100 * difference.mean, 100 * difference.low, 100 * difference.high)
-
-
 def _figure(evaluated: EvaluatedRun) -> Figure:
-    dots = []
-    for who in evaluated.evaluations:
-        hit = mean_interval(evaluated.of(who, evaluated.protocols()[0]).per_user["hit"], 100)
-        dots.append(Dot(who, hit.value, hit.low, hit.high))
     protocol = evaluated.protocols()[0]
-    caption = f"Share of users with a test item in their list ({protocol}); bars are 95 % intervals."
+    hits = {who: evaluated.of(who, protocol).per_user["hit"] for who in evaluated.evaluations}
+    dots = {who: mean_interval(values, 100) for who, values in hits.items()}
+    how = next(iter(dots.values())).how
+    caption = f"Share of users with a test item in their list ({protocol}); bars: {how}."
     return draw_dots(dots, axis=f"Hit@{evaluated.k} in %, protocol {protocol}", caption=caption)

@@ -36,7 +36,7 @@ _PANELS = (
     _Panel(
         {"loss": "loss"},
         "loss",
-        "What the model descends, mean over the steps of an epoch, the charge for long vectors included.",
+        "What the model minimises, mean over the steps of an epoch, L2 penalty included.",
         steady=True,
     ),
     _Panel(

@@ -13,7 +13,7 @@ _FEW_EVENTS = 5  # training events of the median user
 _LOW_ESS = 0.1  # effective share of the pairs that w ranges over
 _LOW_WEIGHT = 0.2  # mean weight of what users took, where one is average
 _LOW_SHOWN = 0.001  # share of training pairs that f would show
-_MANY_THIN = 0.2  # share of the places in lists
+_MANY_THIN = 0.2  # share of the slots in lists
 
 
 def warnings_of(facts: RunFacts) -> tuple[str, ...]:
@@ -24,11 +24,11 @@ def warnings_of(facts: RunFacts) -> tuple[str, ...]:
 
 def _unfinished(facts: RunFacts) -> Iterator[str]:
     if facts.outcome is None:
-        done = f"{len(facts.history):,} epochs" if facts.history else "no epoch"
+        done = f"{len(facts.history):,} epochs are" if facts.history else "no epoch is"
         yield (
-            f"The run has not finished: there is no model yet, and {done} can be told of. If it was stopped, "
-            "the command at the end of this page with --resume goes on; if it stopped itself, towpath fit "
-            "said why, and going on will say it again."
+            f"The run has not finished: there is no model yet, and {done} recorded. If it was stopped, "
+            "run the command at the end of this page with --resume; if it stopped itself, towpath fit "
+            "said why, and will say it again."
         )
 
 
@@ -73,21 +73,22 @@ def _no_overlap(facts: RunFacts) -> Iterator[str]:
     thin = facts.recommended.spreads[THIS].thin if facts.recommended else 0
     if thin > _MANY_THIN:
         yield (
-            f"{thin:.0%} of the places in its lists hold items with fewer than {THIN} training events, of "
+            f"{thin:.0%} of the slots in its lists hold items with fewer than {THIN} training events, of "
             "which the log says next to nothing."
         )
 
 
 def _no_better(facts: RunFacts) -> Iterator[str]:
     """Whether the run beats the simplest list there is by more than chance."""
-    for found in facts.evaluated.differences if facts.evaluated else ():
-        if (found.b, found.protocol, found.metric) != (POPULARITY, "full", "hit") or found.low > 0:
+    for difference in facts.evaluated.differences if facts.evaluated else ():
+        gap, about = difference.estimate, (difference.b, difference.protocol, difference.metric)
+        if about != (POPULARITY, "full", "hit") or gap.low > 0:
             continue
-        worse = "worse than" if found.high < 0 else "not better, by more than chance, than"
+        worse = "worse than" if gap.high < 0 else "not better, by more than chance, than"
         yield (
             f"In full ranking the run is {worse} showing everyone the most popular items (Hit difference "
-            f"{100 * found.mean:+.1f} points, {100 * found.low:+.1f} to {100 * found.high:+.1f}); tune its "
-            "settings before you rely on it."
+            f"{100 * gap.mean:+.1f} percentage points, {100 * gap.low:+.1f} to {100 * gap.high:+.1f}); tune "
+            "its settings before you rely on it."
         )
 
 

@@ -9,6 +9,7 @@ from towpath.reports.figures import Figure
 from towpath.reports.lines import Axes
 from towpath.reports.page import Section
 from towpath.reports.tables import Cell, Table
+from towpath.stats.estimate import Estimate
 from towpath.training.weighed_pairs import WeighedPairs
 
 _AVERAGE = ("average", 1.0)
@@ -39,7 +40,7 @@ def weights_table(pairs: WeighedPairs) -> Table:
         "no interaction, would be shown": ~pairs.interacted & pairs.shown,
         "no interaction, would not be shown": ~pairs.interacted & ~pairs.shown,
     }
-    rows = [_row(kind, pairs.weights[chosen]) for kind, chosen in kinds.items() if chosen.any()]
+    rows = [_row(kind, pairs.weights[selected]) for kind, selected in kinds.items() if selected.any()]
     columns = ("pairs", "how many", "mean weight", "a tenth weigh less than", "a tenth weigh more than")
     return Table(columns, tuple(rows), "Weights by label and by what f would show.", decimals=2)
 
@@ -52,8 +53,8 @@ def _row(kind: str, weights: NDArray[np.float64]) -> tuple[Cell, ...]:
 def _by_margin(pairs: WeighedPairs) -> list[Figure]:
     """Weight against score, for what was not interacted with and, where w reweighs it, for what was."""
     figures = []
-    for name, chosen in (("no interaction", ~pairs.interacted), ("interacted", pairs.interacted)):
-        part = pairs.where(chosen & pairs.reweight_mask)
+    for name, selected in (("no interaction", ~pairs.interacted), ("interacted", pairs.interacted)):
+        part = pairs.where(selected & pairs.reweight_mask)
         if len(part):
             caption = (
                 f"By score, pairs {name}. The score is counted from that of the last place of the user's "
@@ -66,7 +67,7 @@ def _by_margin(pairs: WeighedPairs) -> list[Figure]:
 
 def _margin_points(pairs: WeighedPairs) -> list[BandPoint]:
     """Means along the margin; the few pairs that would be shown have their own, or they would be lost."""
-    parts = [pairs.where(chosen) for chosen in (~pairs.shown, pairs.shown)]
+    parts = [pairs.where(selected) for selected in (~pairs.shown, pairs.shown)]
     return [
         p
         for part, bins in zip(parts, (15, 5), strict=True)
@@ -85,4 +86,5 @@ def _by_popularity(pairs: WeighedPairs, item_counts: NDArray[np.int64]) -> Figur
 
 
 def _points(bins: list[Bin]) -> list[BandPoint]:
-    return [BandPoint(one.x, one.mean, one.low, one.high) for one in bins]
+    how, level = "middle 80 % of the pairs", 0.8
+    return [(one.x, Estimate(one.mean, one.low, one.high, one.pairs, how, level)) for one in bins]

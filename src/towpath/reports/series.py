@@ -1,11 +1,11 @@
-"""Several rows of means with their ranges in one chart, told apart by the names at their ends."""
+"""Several series of means with their bands in one chart, labelled at their ends."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from towpath.reports.bands import BandPoint
+from towpath.reports.bands import BandPoint, chart_rows
 from towpath.reports.figures import ACCENT, INK, PADDING, QUIET, Figure, charts_available, to_svg
 from towpath.reports.lines import Axes, above, ends_of, spread
 
@@ -42,15 +42,15 @@ def draw_series(series: Series, axes: Axes, caption: str, style: SeriesStyle = _
         return Figure(None, caption, axes.small)
     import altair as alt
 
-    ends = [end for points in series.values() for p in points for end in (p.low, p.mean, p.high)]
+    ends = [end for points in series.values() for _, e in points for end in (e.low, e.mean, e.high)]
     low, high = ends_of([*ends, *style.levels.values()], zero=axes.zero)
     scales = _scales(axes, style, (low, high))
     layers = [*_levels(style, axes, scales)]
     gap = _LABEL / axes.size[1] * (high - low)
-    heights = above(spread([points[-1].mean for points in series.values()], gap), low + gap / 4)
+    heights = above(spread([points[-1][1].mean for points in series.values()], gap), low + gap / 4)
     for place, (name, points) in enumerate(series.items()):
         layers += _row(points, scales, _STYLES[place % len(_STYLES)])
-        layers += _name(name, (points[-1].x, heights[place]), scales) if name else []
+        layers += _name(name, (points[-1][0], heights[place]), scales) if name else []
     width, height = axes.size
     padding = {**PADDING, "right": axes.room + 40}
     chart = alt.layer(*layers).properties(width=width, height=height, padding=padding)
@@ -83,7 +83,7 @@ def _row(points: Sequence[BandPoint], scales: Scales, look: tuple[str, list[int]
     import altair as alt
 
     (x, y, low), (colour, dash) = scales, look
-    base = alt.Chart(alt.InlineData(values=[vars(point) for point in points])).encode(x=x)
+    base = alt.Chart(alt.InlineData(values=chart_rows(points))).encode(x=x)
     layers = [
         base.mark_area(opacity=0.16, color=colour).encode(y=low, y2="high:Q"),
         base.mark_line(color=colour, strokeWidth=2, strokeDash=dash).encode(y=y),

@@ -1,33 +1,23 @@
-"""Tables that read the same in a terminal, in Markdown and on a page, and lose nothing in CSV."""
+"""Tables for terminals, Markdown, pages and LaTeX; CSV keeps full precision."""
 
 import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Interval:
-    """A value and the range in which it is believed to lie."""
-
-    value: float
-    low: float
-    high: float
+from towpath.stats.estimate import Estimate
+from towpath.stats.spread import deviation_of
 
 
 @dataclass(frozen=True)
-class Mean:
-    """A mean and its standard deviation, where there is one; `place` 1 is the best of its column, 2 the next.
+class Ranked:
+    """An estimate that is marked in its column: place 1 is the best, 2 the second best, 0 is not marked."""
 
-    Places beyond the second are not marked, nor is 0, which says nothing.
-    """
-
-    value: float
-    sd: float | None = None
+    estimate: Estimate
     place: int = 0
 
 
-Cell = str | int | float | Interval | Mean
+Cell = str | int | float | Estimate | Ranked
 NOTHING = "—"  # where there is no number
 # How the best and the second best of a column are set in Markdown; pages and LaTeX have bold and underlines.
 _MARKS = {1: "**", 2: "_"}
@@ -48,13 +38,21 @@ class Table:
             if len(row) != len(self.columns):
                 raise ValueError(f"a table of {len(self.columns)} columns got a row of {len(row)}: {row!r}")
 
+    @property
+    def full_caption(self) -> str:
+        """The caption, and how each kind of interval in the table was made, unless the caption says so."""
+        estimates = [e for row in self.rows for cell in row if (e := estimate_in(cell)) is not None]
+        ways = dict.fromkeys(e.how for e in estimates if e.width > 0)
+        notes = [f"{how[:1].upper()}{how[1:]}." for how in ways if how and how not in self.caption]
+        return " ".join([*([self.caption] if self.caption else []), *notes])
+
     def shown(self) -> list[list[str]]:
         """All cells as text for people."""
         return [[show(cell, self.decimals) for cell in row] for row in self.rows]
 
     def places(self) -> list[list[int]]:
         """The place of each cell in its column: 1 for the best, 2 for the next, 0 where nothing is marked."""
-        return [[cell.place if isinstance(cell, Mean) else 0 for cell in row] for row in self.rows]
+        return [[cell.place if isinstance(cell, Ranked) else 0 for cell in row] for row in self.rows]
 
     def numeric(self) -> list[bool]:
         """Which columns hold numbers, or nothing, and are set flush right."""
@@ -67,18 +65,31 @@ class Table:
 def show(cell: Cell, decimals: int) -> str:
     """A cell as people read it.
 
-    >>> show(1204, 3), show(0.12345, 3), show(Interval(0.5, 0.41, 0.59), 2), show(Mean(0.5, 0.1), 2)
-    ('1,204', '0.123', '0.50 (0.41 to 0.59)', '0.50 ± 0.10')
+    >>> show(1204, 3), show(0.12345, 3), show(Estimate(0.5, 0.41, 0.59, 100, "by hand"), 2)
+    ('1,204', '0.123', '0.50 (0.41 to 0.59)')
+    >>> from towpath.stats.spread import mean_and_deviation
+    >>> show(mean_and_deviation(0.5, 0.1, n=3), 2), show(mean_and_deviation(0.5, None, n=1), 2)
+    ('0.50 ± 0.10', '0.50')
     """
-    if isinstance(cell, Interval):
-        value, low, high = (f"{float(x):,.{decimals}f}" for x in (cell.value, cell.low, cell.high))
-        return f"{value} ({low} to {high})"
-    if isinstance(cell, Mean):
-        value = f"{cell.value:,.{decimals}f}"
-        return value if cell.sd is None else f"{value} ± {cell.sd:,.{decimals}f}"
+    if isinstance(cell, Estimate | Ranked):
+        return _show_estimate(cell.estimate if isinstance(cell, Ranked) else cell, decimals)
     if isinstance(cell, float):
         return f"{cell:,.{decimals}f}"
     return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def estimate_in(cell: Cell) -> Estimate | None:
+    """The estimate that a cell shows, if it shows one."""
+    estimate = cell.estimate if isinstance(cell, Ranked) else cell
+    return estimate if isinstance(estimate, Estimate) else None
+
+
+def _show_estimate(estimate: Estimate, decimals: int) -> str:
+    mean, low, high = (f"{x:,.{decimals}f}" for x in (estimate.mean, estimate.low, estimate.high))
+    sd = deviation_of(estimate)
+    if sd is not None:
+        return f"{mean} ± {sd:,.{decimals}f}"
+    return mean if estimate.n <= 1 else f"{mean} ({low} to {high})"
 
 
 def to_markdown(table: Table) -> str:
@@ -127,14 +138,19 @@ def to_csv(table: Table) -> str:
 
 
 def _more(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """What the numbers of a column have next to their value."""
-    if any(isinstance(cell, Interval) for cell in cells):
-        return ("low", "high")
-    return ("sd",) if any(isinstance(cell, Mean) for cell in cells) else ()
+    """The further CSV columns of a column: the ends of its intervals, or its standard deviations."""
+    estimates = [e for cell in cells if (e := estimate_in(cell)) is not None]
+    if not estimates:
+        return ()
+    single = all(e.n <= 1 or deviation_of(e) is not None for e in estimates)
+    return ("sd",) if single else ("low", "high")
 
 
 def _parts(cell: Cell, further: Sequence[str]) -> list[str | int | float]:
-    if isinstance(cell, str | int | float):
-        return [cell, *("" for _ in further)]
-    found = [getattr(cell, part, None) for part in further]
-    return [cell.value, *("" if part is None else part for part in found)]
+    estimate = estimate_in(cell)
+    if isinstance(cell, str | int | float) or estimate is None:
+        return [cell if isinstance(cell, str | int | float) else "", *("" for _ in further)]
+    if further == ("sd",):
+        sd = deviation_of(estimate)
+        return [estimate.mean, "" if sd is None else sd]
+    return [estimate.mean, estimate.low, estimate.high]

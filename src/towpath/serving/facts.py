@@ -156,7 +156,7 @@ def _differences(found: dict[str, list[Evaluation]]) -> Iterator[Difference]:
 
 
 def _known(lists: NDArray[np.int64], users: NDArray[np.int64], task: RankingTask) -> float:
-    """The share of the places whose item is a test item of its user."""
+    """The share of the slots whose item is a test item of its user."""
     wanted = task.users[task.rows] * task.n_items + task.targets
     keys = np.where(lists == NOTHING, -1, users[:, None] * task.n_items + lists)
     return float(np.isin(keys, wanted).sum() / max(1, np.count_nonzero(lists != NOTHING)))

@@ -90,11 +90,15 @@ class MethodContract:
     # -- its learner ----------------------------------------------------------------------------------------
 
     def test_players_next_to_f_do_not_change_what_f_is(self) -> None:
-        """Making a learner leaves f's settings, sizes and history length as they were."""
+        """Making a learner leaves f's settings, sizes and history length as they were.
+
+        A method that deploys f with heads of its own on it has f as the `tower` of what it deploys.
+        """
         learner, recipe = self.learner(), self.recipe().resolve()
+        f = getattr(learner.scorer, "tower", learner.scorer)
         alone = build(self.model, recipe.model.model_dump(), sizes_of(self.split().train))
-        assert learner.scorer.history_length == alone.history_length, "f's history length was changed"
-        assert learner.scorer.settings == alone.settings, "f's settings were changed"
+        assert f.history_length == alone.history_length, "f's history length was changed"
+        assert f.settings == alone.settings, "f's settings were changed"
 
     def test_state_travels_to_a_fresh_learner(self) -> None:
         """All that a learner has learned is in what it declares."""

@@ -1,4 +1,4 @@
-"""What a step of training looks at, whoever makes it."""
+"""What one step of training uses."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

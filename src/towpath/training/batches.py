@@ -14,6 +14,7 @@ from towpath.ranking.snapshot import LiveRanking
 from towpath.rng import Rng
 from towpath.training.batch import Batch as Batch  # what is made here
 from towpath.training.batch import Batches as Batches
+from towpath.training.impressions import ShownBatches
 from towpath.training.negatives import Draw, TrainingNegatives
 from towpath.training.settings import TrainingSettings
 from towpath.training.windows import WindowBatches
@@ -31,6 +32,8 @@ def make_batches(
     `history_length` says how much of a history is in a batch, where a model next to the scorer looks back
     further than it does. Windows of histories are always cut for the scorer.
     """
+    if settings.pairs == "shown":
+        return ShownBatches(train, scorer, settings.batch_size, history_length)
     if scorer.trains_on_sequences:
         return WindowBatches(train, scorer, settings, TrainingNegatives(train, scorer, settings, ranking))
     if settings.pairs == "catalogue":
@@ -113,7 +116,7 @@ class SampledBatches:
         return -(-len(self._rows) // self._batch_size)
 
     def refresh(self) -> None:
-        """Take the ranking anew if negatives are drawn from its head."""
+        """Compute the ranking anew if hard negatives are drawn from it."""
         self._negatives.refresh()
 
     def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:

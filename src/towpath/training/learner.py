@@ -29,6 +29,11 @@ class Learner(ABC):
     def epoch(self, number: int) -> EpochMetrics:
         """Train through epoch `number` (from 1) and say how it went."""
 
+    @property
+    def own_epochs(self) -> int | None:
+        """How many epochs it takes, if it needs no validation to know; its last epoch is then kept."""
+        return None
+
     def players(self) -> Mapping[str, nn.Module]:
         """The modules that learn beside the scorer, by name; they are kept for analysis."""
         return {}

@@ -31,7 +31,7 @@ def train(
     from it to the same floats that it would have reached undisturbed.
     """
     progress = _start(learner, validate, checkpoint)
-    while (reason := _stop_reason(progress, settings)) is None:
+    while (reason := _stop_reason(progress, settings, learner.own_epochs)) is None:
         number = len(progress.history) + 1
         began = time.perf_counter()
         row: EpochMetrics = {"epoch": number, **learner.epoch(number)}
@@ -61,7 +61,7 @@ def _start(learner: Learner, validate: Callable[[Scorer], EpochMetrics], checkpo
 
 def _after(progress: Progress, row: EpochMetrics, learner: Learner) -> Progress:
     history = (*progress.history, row)
-    if row[DECIDES] > progress.best_score:
+    if row[DECIDES] > progress.best_score or learner.own_epochs is not None:
         return _best_now(history, int(row["epoch"]), learner, row[DECIDES])
     return replace(progress, history=history, learner=learner.state())
 
@@ -72,14 +72,15 @@ def _best_now(history: tuple[EpochMetrics, ...], epoch: int, learner: Learner, s
     return Progress(history, epoch, score, learner.state(), best, learner.auxiliary_state())
 
 
-def _stop_reason(progress: Progress, settings: TrainingSettings) -> str | None:
+def _stop_reason(progress: Progress, settings: TrainingSettings, own: int | None) -> str | None:
     """Why training is over, as a sentence; None while it is not."""
     done = len(progress.history)
     kept = f"epoch {progress.best_epoch}" if progress.best_epoch else "the start"
     if done - progress.best_epoch > settings.patience:
         return f"validation Hit@10 has not risen for {done - progress.best_epoch} epochs; {kept} is kept"
-    if done >= settings.epochs:
-        return f"all {settings.epochs} epochs are done; {kept} is kept"
+    most = settings.epochs if own is None else own
+    if done >= most:
+        return f"all {most} epochs are done; {kept} is kept"
     return None
 
 

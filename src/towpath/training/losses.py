@@ -1,4 +1,4 @@
-"""Losses of scored pairs, one for each pair or each row; the mean is taken by whoever knows the measure."""
+"""Losses of scored pairs, one for each pair or each row; the caller takes the mean."""
 
 from typing import Any
 

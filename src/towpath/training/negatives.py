@@ -20,8 +20,8 @@ Draw = Callable[[NDArray[np.integer], NDArray[np.int64]], NDArray[np.int64]]
 class TrainingNegatives:
     """Draws what the settings ask for.
 
-    Some of the negatives may come from the head of the scorer's own current ranking, that is, from what it is
-    about to show; whoever trains keeps that ranking fresh.
+    Some of the negatives may be hard: they come from the top of the scorer's current ranking, that is, from
+    what it is about to show. The learner keeps that ranking up to date.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class TrainingNegatives:
         self.exhausted = self._sampler.exhausted  # users who have interacted with everything
 
     def refresh(self) -> None:
-        """Take the ranking anew if negatives are drawn from its head."""
+        """Compute the ranking anew if hard negatives are drawn from it."""
         if self._settings.hard_negatives:
             self._ranking.refresh()
 

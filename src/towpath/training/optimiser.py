@@ -20,7 +20,7 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8  # as everywhere
 
 @dataclass
 class _Moving:
-    """A parameter on its way: its full rate, the moments of its gradient, and how many steps it has taken."""
+    """A parameter in training: its full rate, the moments of its gradient, and its number of steps."""
 
     parameter: nn.Parameter
     rate: float
@@ -58,9 +58,9 @@ class Optimiser:
         self._clip_norm = clip_norm
         self._lr_scale = 1.0
 
-    def set_lr_scale(self, pace: float) -> None:
+    def set_lr_scale(self, scale: float) -> None:
         """From now on take steps of this share of each parameter's own rate."""
-        self._lr_scale = pace
+        self._lr_scale = scale
 
     def step(self, loss: Tensor) -> None:
         """Descend `loss` by one step; parameters of other players are left without gradient."""

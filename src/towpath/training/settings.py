@@ -10,16 +10,17 @@ from towpath.models.scorer import Settings
 class TrainingSettings(Settings):
     """Settings of the fit loop."""
 
-    epochs: int = Field(100, ge=1, description="Most passes over the training positives.")
+    epochs: int = Field(100, ge=1, description="Maximum number of passes over the training positives.")
     patience: int = Field(
         5,
         ge=0,
         description="Stop after more than this many epochs without a better validation Hit@10 (full).",
     )
-    pairs: Literal["sampled", "catalogue"] = Field(
+    pairs: Literal["sampled", "catalogue", "shown"] = Field(
         "sampled",
-        description="What each step looks at: positives with `sampled` negatives, or users with the whole "
-        "`catalogue`, all items without an interaction as negatives (for small catalogues).",
+        description="What each step scores: positives with `sampled` negatives, users with the whole "
+        "`catalogue`, with all items without an interaction as negatives (for small catalogues), or, in a "
+        "log of impressions, what was `shown`, clicked or not.",
     )
     loss: Literal["logistic", "softmax"] = Field(
         "logistic",
@@ -28,18 +29,20 @@ class TrainingSettings(Settings):
     )
     windows: Literal["last", "random", "all"] = Field(
         "random",
-        description="What an epoch takes of each history, for models that learn from every step of a "
-        "sequence: its `last` history_length steps, as many at a `random` place, or `all` of it, cut up at "
-        "random places.",
+        description="Which part of each history an epoch uses, for models that train on every step of a "
+        "sequence: its `last` history_length steps, as many from a `random` position, or "
+        "`all` of it, cut at random positions.",
     )
     batch_size: int = Field(
         0,
         ge=0,
-        description="Positives per step of training; 0: as many as make about 240 steps an epoch, "
-        "256 to 65536.",
+        description="Positives per training step; 0: such that an epoch has about 240 steps, between "
+        "256 and 65536.",
     )
     negatives: int = Field(
-        3, ge=1, description="Items without an interaction drawn per positive of the user, every batch."
+        3,
+        ge=1,
+        description="Items without an interaction that are drawn for each positive, anew for every batch.",
     )
     hard_negatives: int = Field(
         0,
@@ -50,15 +53,15 @@ class TrainingSettings(Settings):
     hard_negative_depth: int = Field(
         500,
         ge=1,
-        description="From how many of the user's currently best items hard negatives are drawn.",
+        description="From how many of the user's best-ranked items hard negatives are drawn.",
     )
     learning_rate: float = Field(0.003, gt=0, description="Step size of Adam.")
     final_lr_factor: float = Field(
         1.0,
         ge=0,
         le=1,
-        description="Where the step size is heading: after all `epochs` it would be this share of "
-        "learning_rate, and until then it falls evenly; 1: it stays.",
+        description="The learning rate after all `epochs`, as a share of learning_rate; it decreases "
+        "linearly; 1: constant.",
     )
     l2: float = Field(
         2e-3, ge=0, description="Penalty on the mean squared norm of the vectors of each scored pair."
@@ -66,7 +69,8 @@ class TrainingSettings(Settings):
     clip_norm: float | None = Field(
         None,
         gt=0,
-        description="Longest gradient (over all parameters) that is not shortened; none by default.",
+        description="Largest norm of the gradient over all parameters; a larger gradient is scaled "
+        "down. None: no limit.",
     )
 
     def batch_size_for(self, positives: int) -> int:

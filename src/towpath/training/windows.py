@@ -64,7 +64,7 @@ class WindowBatches:
         return -(-self._instances // self._batch_size)
 
     def refresh(self) -> None:
-        """Take the ranking anew if negatives are drawn from its head."""
+        """Compute the ranking anew if hard negatives are drawn from it."""
         self._negatives.refresh()
 
     def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:

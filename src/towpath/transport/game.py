@@ -36,7 +36,7 @@ _LOOK_EVERY = 20
 
 @dataclass(frozen=True)
 class ScoredBatch:
-    """A batch as f scores it: scores and losses (b, k), and what an L2 penalty charges for.
+    """A batch as f scores it: scores and losses (b, k), and the L2 penalty before its weight.
 
     They carry gradients unless f works them out itself: then `manual` is f.
     """
@@ -61,7 +61,7 @@ class TransportLearner(Learner):
         self.weights = make_weights(task.scorer, task.train, settings, task.rng)
         self._weights_optimiser = Optimiser([self.weights], settings.learning_rate_w)
         self.critic = make_critic(task.scorer, task.train, settings, task.rng)
-        self.penalty = settings.penalty
+        self.penalty = 1.0 if settings.penalty is None else settings.penalty
         # Every player finds as much of a history in a batch as it looks at.
         longest = longest_history(task.scorer, self.weights, self.critic)
         self._batches = make_batches(task.train, task.scorer, training, self._deployment.ranking, longest)

@@ -1,4 +1,4 @@
-"""What lies on the table when a player moves."""
+"""The batch that the players of the game see when one of them moves."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -63,9 +63,9 @@ class MaxNorm(Control):
 
 
 class GradientPenalty(Control):
-    """A charge for gradients longer than one, with respect to the embeddings that a pair looks up.
+    """A penalty on gradients longer than one, with respect to the embeddings that a pair looks up.
 
-    Pairs are discrete, so there is nothing between two of them to interpolate: the charge is taken at the
+    Pairs are discrete, so there is nothing between two of them to interpolate: the penalty is taken at the
     pairs themselves.
     """
 

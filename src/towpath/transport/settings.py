@@ -6,8 +6,8 @@ from pydantic import Field, model_validator
 
 from towpath.errors import ConfigError
 from towpath.models.registry import refuse_untrainable
-from towpath.models.scorer import Settings
 from towpath.training.settings import TrainingSettings
+from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.objective import Measure
 from towpath.transport.reco import Relaxation
 
@@ -18,29 +18,27 @@ Schedule = Literal["flat", "nested", "simultaneous"]
 Lipschitz = Literal["max-norm", "gradient-penalty", "frozen", "none"]
 
 
-class TransportSettings(Settings):
+class TransportSettings(LibrarySettings):
     """Settings of transportation-regularised training."""
 
     players: Players = Field(
         "margin",
-        description="What w and g look at: `margin`, a pair's score minus that of the last item its user "
-        "would be shown (the critic is then exact); `models`, the pair itself, through models of their own.",
+        description="What w and g see: `margin`, a pair's score minus that of the last item its user "
+        "would be shown (the critic is then exact); `models`, the pair itself, through "
+        "models of their own.",
     )
     w: str = Field("", description="Model that plays w when players=models; empty: the same as f.")
     g: str = Field("", description="Model that plays g when players=models; empty: the same as f.")
     reweight: Reweight = Field(
         "unlabelled",
-        description="Which pairs w reweighs: `unlabelled` ones only, since what a user has "
-        "interacted with is not shown again, or `all`.",
+        description="Which pairs w reweights: `unlabelled` ones only, since what a user has interacted "
+        "with is not shown again, or `all`.",
     )
     measure: Measure = Field(
         "normalised",
-        description="`normalised` measures, or the paper's raw sums (`literal`), which degenerate.",
+        description="`normalised` measures, or the paper's raw sums (`literal`), whose game degenerates.",
     )
 
-    penalty: float = Field(
-        1.0, ge=0, description="Price of the distance between what is learned from and what is shown."
-    )
     target_distance: float | None = Field(
         None, ge=0, description="If set, the penalty is learned so that the distance stays below this (rho)."
     )
@@ -49,7 +47,10 @@ class TransportSettings(Settings):
     floor: float = Field(0.7, ge=0, description="Smallest weight; keeps every pair in the game.")
     ceiling: float = Field(1.5, gt=0, description="Largest weight.")
     min_ess: float = Field(
-        0.02, ge=0, le=1, description="Training stops if the effective share of pairs falls below this."
+        0.02,
+        ge=0,
+        le=1,
+        description="Training stops if the effective sample size, as a share of the pairs, falls below this.",
     )
 
     domain: Domain = Field(
@@ -63,7 +64,9 @@ class TransportSettings(Settings):
     relaxation: Relaxation = Field("hard", description="Gradient of being shown: none (`hard`) or `soft`.")
     temperature: float = Field(1.0, gt=0, description="Width of the soft threshold, in units of the score.")
     relaxed_share: float = Field(
-        0.1, ge=0, description="Longest gradient through a relaxed reco, as a share of the risk's gradient."
+        0.1,
+        ge=0,
+        description="Largest gradient through a relaxed threshold, as a share of the gradient of the risk.",
     )
 
     schedule: Schedule = Field(
@@ -73,7 +76,9 @@ class TransportSettings(Settings):
     )
     steps_w: int = Field(1, ge=1, description="Moves of w per move of f.")
     steps_g: int = Field(1, ge=1, description="Moves of g per move of f, or per move of w if nested.")
-    fresh: bool = Field(True, description="Further moves of w and g see fresh batches instead of f's own.")
+    fresh: bool = Field(
+        True, description="Whether further moves of w and g use fresh batches instead of f's own."
+    )
     warm_epochs: int = Field(1, ge=0, description="Plain epochs of f before the game begins.")
     learning_rate_w: float = Field(0.02, gt=0, description="Step size of w.")
     learning_rate_g: float = Field(0.02, gt=0, description="Step size of g (players=models).")
@@ -85,7 +90,7 @@ class TransportSettings(Settings):
         "vectors that f has after the warm start, or not at all (`none`: only its range is bounded).",
     )
     row_norm: float = Field(2.0, gt=0, description="Longest row of a critic's embedding tables.")
-    critic_range: float = Field(8.0, gt=0, description="Bound on |g|; the penalty means nothing without it.")
+    critic_range: float = Field(8.0, gt=0, description="Bound on |g|; without it the penalty has no scale.")
 
     @model_validator(mode="after")
     def _fits_together(self) -> "TransportSettings":

@@ -31,7 +31,7 @@ def bounded_weight(logits: Tensor, floor: float, ceiling: float) -> Tensor:
 class MarginWeights(nn.Module):
     """w as a function of the margin m alone: logit = a + b m + c max(m, 0).
 
-    Three numbers cannot memorise pairs: w says how much the head of the ranking counts, and how much its top.
+    Three numbers cannot memorise pairs: w says how much the score counts, and how much being shown.
     """
 
     def __init__(self, floor: float, ceiling: float) -> None:

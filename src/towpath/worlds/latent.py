@@ -27,13 +27,13 @@ class LatentWorld(Settings):
 
     users: int = Field(default=1_500, ge=1, description="How many users there are.")
     items: int = Field(default=800, ge=2, description="How many items the catalogue holds.")
-    latent_dim: int = Field(default=8, ge=1, description="How many hidden tastes tell users and items apart.")
+    latent_dim: int = Field(default=8, ge=1, description="Number of latent dimensions of taste.")
     taste: float = Field(default=1.6, ge=0, description="Spread of the personal part of the click logit.")
     popularity_skew: float = Field(
-        default=1.0, ge=0, description="Spread of the appeal that all users agree on."
+        default=1.0, ge=0, description="Spread of the appeal of items that all users share."
     )
     mean_relevance: float = Field(
-        default=0.08, gt=0, lt=1, description="Mean chance of a click over all pairs."
+        default=0.08, gt=0, lt=1, description="Mean probability of a click over all pairs."
     )
     shown_per_user: int = Field(
         default=60, ge=1, description="How many items the earlier recommender showed each user."
@@ -42,21 +42,22 @@ class LatentWorld(Settings):
         default=0.1,
         ge=0,
         le=1,
-        description="Share of what was shown that was drawn at random; the rest is a fixed top list.",
+        description="Share of the shown items that were random; the rest is a fixed top list.",
     )
     temperature: float = Field(
         default=0.0,
         ge=0,
-        description="Above 0 there is no fixed list: each item is shown by a chance that rises with its "
-        "score, the less steeply the higher this is, and shown_per_user holds on average.",
+        description="Above 0 there is no fixed list: each item is shown with a probability that rises "
+        "with its score, less steeply for higher values, and shown_per_user holds on "
+        "average.",
     )
     logger_taste: float = Field(
         default=0.6,
         ge=0,
         le=1,
-        description="How much of a user's taste the earlier recommender knew; 0 is none, 1 all.",
+        description="How much of a user's taste the earlier recommender knew; 0: nothing, 1: all.",
     )
-    days: int = Field(default=90, ge=1, description="Over how many days the items were shown.")
+    days: int = Field(default=90, ge=1, description="Number of days over which the items were shown.")
 
 
 def make_latent_world(settings: LatentWorld, rng: Rng) -> World:

@@ -21,7 +21,7 @@ def random_network(users: Tensor, items: Tensor, rng: Rng) -> NDArray[np.float32
         w3' relu(W2' relu(W1' [p_u, q_i])),   all weights normal, no biases
 
     users: (n_users, d), items: (n_items, d). Without biases the output scales with the weights, so their
-    variance does not matter to whoever standardises it.
+    variance does not matter if the output is standardised.
     """
     draw = rng.torch("world", "network")
     dim = users.shape[1]

@@ -28,8 +28,9 @@ class SemiSyntheticWorld(Settings):
 
     clicks: Clicks = Field(
         default="chance",
-        description="`chance`: an item is shown by its chance and clicked by its chance; `cut-off`: the "
-        "pairs with the highest chance of both are the clicks (the paper), nothing is drawn.",
+        description="`chance`: pairs are shown and clicked at random by their probabilities; `cut-off`: "
+        "the pairs with the highest probability of both are the clicks (the paper), and "
+        "nothing is drawn.",
     )
     density: float | None = Field(
         default=None,

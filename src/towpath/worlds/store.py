@@ -18,7 +18,7 @@ from towpath.worlds.world import World
 
 STORED_AS = Form("world", 1)
 EVENTS = "events.parquet"
-# What begins with an underscore is not read as events by whoever reads the folder.
+# Files that begin with an underscore are not read as events.
 SHOWN, USERS, ITEMS, TRUTH = "_exposures.parquet", "_users.parquet", "_items.parquet", "truth.safetensors"
 
 

@@ -16,7 +16,7 @@ from towpath.experiments.paper.claims import (
     Steady,
     WeightsAre,
     outcome_of,
-    over_seeds,
+    sign_of,
 )
 from towpath.experiments.paper.results import BenchmarkFacts, BenchmarkResults
 from towpath.experiments.paper.weights import (
@@ -29,14 +29,15 @@ from towpath.experiments.paper.weights import (
     rising_with_exposure,
     rising_with_score,
 )
-from towpath.experiments.result_store import RunResult
+from towpath.experiments.run_result import RunResult
+from towpath.stats.spread import t_interval
 
 USERS = 200
 FACTS = BenchmarkFacts("ml-1m", "MovieLens 1M", (), "f", USERS, 50, 4000, USERS)
 
 
 def done(column: str, seed: int, share: float, hits: tuple[float, ...] = (0.1, 0.2)) -> RunResult:
-    """A cell whose list holds the target of this share of users; each epoch takes ten seconds."""
+    """A run whose list holds the target of this share of users; each epoch takes ten seconds."""
     hit = (np.arange(USERS) < share * USERS).astype(np.float64)
     per_user = {"hit": hit, "ndcg": hit / 2, "recall": hit, "rel": hit}
     evaluated = tuple(
@@ -61,7 +62,7 @@ def test_better_worse_and_neither() -> None:
     assert better is not None
     assert better.outcome == "held"
     assert "Rel@10 (full) +20.00 (+1" in better.evidence
-    assert "The paper prints +0.63, +1.68, +1.92." in better.evidence
+    assert "The paper has +0.63, +1.68, +1.92." in better.evidence
     assert better.sentence.startswith("DT-MCF is better than MCF — held on MovieLens 1M: ")
     assert [
         verdict.outcome
@@ -102,7 +103,7 @@ def test_ends_of_a_row_and_steadiness() -> None:
     assert steady is not None
     assert calm is not None
     assert (rises.outcome, steady.outcome, calm.outcome) == ("held", "did not hold", "held")
-    assert "status apart from 2: 3 +20.00" in steady.evidence
+    assert "different from 2: 3 +20.00" in steady.evidence
 
 
 def test_time_to_where_another_ends() -> None:
@@ -124,7 +125,7 @@ def test_time_to_where_another_ends() -> None:
         BenchmarkResults(FACTS, 10, (0, 1), cells, {"MCF": {}, "DT-MCF": {}})
     )
     assert never is not None
-    assert "1 of 2 seeds never get there" in never.evidence
+    assert "1 of 2 seeds never reach it" in never.evidence
     assert never.outcome != "held"
     level = CatchesUp("DT-MCF", "MCF").assess(here)
     assert level is not None
@@ -134,11 +135,12 @@ def test_time_to_where_another_ends() -> None:
 def test_seeds_that_are_missing_and_columns_that_have_none() -> None:
     here = found({"Pop": (0.25,), "MCF": (0.3, 0.4), "NCF": (0.5, 0.5)})
     measure = FACTS.measures(10)[1]
-    assert here.mean("Pop", measure) == (25.0, None)
-    assert here.mean("MCF", measure) == pytest.approx((35.0, 10 / 2**0.5))
+    only, mean = here.mean("Pop", measure), here.mean("MCF", measure)
+    assert (only.mean, only.n, only.width) == (25.0, 1, 0.0)
+    assert (mean.mean, mean.high - mean.mean) == pytest.approx((35.0, 10 / 2**0.5))
     assert here.seeds_of("Pop") == [0, 1]
     short = BenchmarkResults(
-        FACTS, 10, (0, 1), {k: v for k, v in here.cells.items() if k != ("NCF", 1)}, here.settings
+        FACTS, 10, (0, 1), {k: v for k, v in here.runs.items() if k != ("NCF", 1)}, here.settings
     )
     assert short.common_seeds(["MCF", "NCF"]) == [0]
     assert short.difference("NCF", "MCF", measure).mean == pytest.approx(20.0)
@@ -169,11 +171,12 @@ def test_a_claim_holds_only_if_nothing_is_against_it(signs: list[int]) -> None:
 
 
 def test_an_interval_over_seeds() -> None:
-    estimate = over_seeds([1.0, 2.0, 3.0])
+    estimate = t_interval([1.0, 2.0, 3.0])
     assert estimate.mean == 2
     assert estimate.high - estimate.mean == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
-    assert estimate.sign == 0
-    assert over_seeds([1.0, 1.1]).sign == 1
+    assert (estimate.n, estimate.how) == (3, "95 % t-interval over seeds")
+    assert sign_of(estimate) == 0
+    assert sign_of(t_interval([1.0, 1.1])) == 1
 
 
 def test_what_the_paper_says_of_weights_in_numbers() -> None:

@@ -1,4 +1,4 @@
-"""Where methods meet: public data sets by name, and worlds simulated from them whose truth is known."""
+"""The benchmarks of the paper: built-in datasets, and worlds simulated from them with known relevance."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from towpath.data.cleaning import Cleaning
 from towpath.data.sources import Reading, read
 from towpath.data.split import Split, split_leave_last_two
 from towpath.errors import DataError, unknown_name
-from towpath.experiments.paper.code_version import code_version
-from towpath.experiments.paper.locks import locked
+from towpath.experiments.code_version import code_version
+from towpath.experiments.locks import locked
 from towpath.models.registry import parse_settings
 from towpath.rng import Rng
 from towpath.worlds.semi_synthetic import SemiSyntheticWorld, make_semi_synthetic_world
@@ -34,14 +34,14 @@ class BenchmarkSpec:
     title: str
     data: str
     simulated: Mapping[str, Any] | None = None  # settings of a semi-synthetic world, of any type
-    quick: str = ""  # what stands in for it where time is short
+    quick: str = ""  # a smaller benchmark that replaces it in quick runs
     note: str = ""
 
 
 _CUT_OFF = {"clicks": "cut-off"}
 _CUT_OFF_NOTE = (
     "Clicks are the likeliest pairs, as in the paper: nothing is drawn, so from this log exposure and "
-    "relevance cannot be status apart."
+    "relevance cannot be told apart."
 )
 _CHANCE_NOTE = "Clicks are drawn: shown by chance, clicked by chance."
 _LASTFM_NOTE = (
@@ -71,7 +71,7 @@ BENCHMARKS: dict[str, BenchmarkSpec] = {
 
 
 def benchmark_spec(name: str) -> BenchmarkSpec:
-    """How the benchmark of this name comes about."""
+    """How the benchmark of this name is made."""
     if name not in BENCHMARKS:
         raise unknown_name("data set", name, BENCHMARKS)
     return BENCHMARKS[name]
@@ -79,7 +79,7 @@ def benchmark_spec(name: str) -> BenchmarkSpec:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A split to learn from and be evaluated on, and the truth where it is known."""
+    """A split to learn from and be evaluated on, and true relevance where it is known."""
 
     name: str
     notes: tuple[str, ...]
@@ -88,7 +88,7 @@ class Benchmark:
 
     @cached_property
     def fingerprint(self) -> str:
-        """That of the split; in a world also of the truth that recommenders are evaluated by."""
+        """That of the split; in a simulated world also of the true relevance."""
         if self.world is None:
             return self.split.fingerprint
         digest = hashlib.sha256(self.split.fingerprint.encode())
@@ -108,7 +108,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class BenchmarkLocation:
-    """Where an benchmark is found: its name, where data sets lie, and where simulated worlds are kept."""
+    """The name of a benchmark, where data sets lie, and where simulated worlds are stored."""
 
     name: str
     data_dir: Path | None
@@ -117,18 +117,18 @@ class BenchmarkLocation:
 
 @lru_cache(maxsize=2)
 def open_benchmark(location: BenchmarkLocation) -> Benchmark:
-    """The benchmark; read once per process, made once per folder of worlds."""
-    form = benchmark_spec(location.name)
-    reading, notes = _read(form.data, location.data_dir)
-    notes = tuple(note for note in (*notes, form.note) if note)
-    if form.simulated is None:
+    """The benchmark; read once per process, simulated once per folder of worlds."""
+    spec = benchmark_spec(location.name)
+    reading, notes = _read(spec.data, location.data_dir)
+    notes = tuple(note for note in (*notes, spec.note) if note)
+    if spec.simulated is None:
         return Benchmark(location.name, notes, split_leave_last_two(reading.interactions))
-    world = _world(location, reading, form.simulated)
+    world = _world(location, reading, spec.simulated)
     return Benchmark(location.name, notes, split_leave_last_two(world.log), world)
 
 
 def _read(data: str, data_dir: Path | None) -> tuple[Reading, tuple[str, ...]]:
-    """The data set, and what has to be said about it."""
+    """The data set, and notes about it."""
     if data != "goodreads":
         return read(data, data_dir=data_dir), ()
     if _has_full_goodreads(data_dir):
@@ -161,14 +161,14 @@ def _goodreads_sample(data_dir: Path | None) -> Reading:
 
 
 def _world(location: BenchmarkLocation, reading: Reading, settings: Mapping[str, Any]) -> World:
-    """The world of this data set and these settings: read from its folder, or made and kept there."""
+    """The world of this data set and these settings: read from its folder, or created and stored there."""
     data = split_leave_last_two(reading.interactions).fingerprint
     about = {"data": data, "settings": dict(settings), "seed": WORLD_SEED, "code": code_version()}
     key = hashlib.sha256(repr(sorted(about.items())).encode()).hexdigest()[:12]
     folder = location.worlds / f"{location.name}-{key}"
-    with locked(folder.with_name(f".{folder.name}.lock")):  # of two processes one makes it
+    with locked(folder.with_name(f".{folder.name}.lock")):  # one process creates it, the others wait
         if not folder.exists():
-            chosen = parse_settings(SemiSyntheticWorld, settings)
-            made = make_semi_synthetic_world(reading.interactions, chosen, Rng(WORLD_SEED))
-            save_world(made, folder, about)
+            parsed = parse_settings(SemiSyntheticWorld, settings)
+            world = make_semi_synthetic_world(reading.interactions, parsed, Rng(WORLD_SEED))
+            save_world(world, folder, about)
     return load_world(folder)[0]

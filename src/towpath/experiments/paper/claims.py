@@ -1,47 +1,21 @@
-"""What the paper claims, and whether it holds here: read off intervals, never off the paper."""
+"""What the paper claims, and whether it holds here: decided by our intervals alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-import numpy as np
-from scipy import stats
-
-from towpath.evaluation.comparison import LEVEL
-from towpath.experiments.paper.published import printed, printed_difference
+from towpath.experiments.paper.published import published_difference, published_value
 from towpath.experiments.paper.results import BenchmarkResults, Measure
 from towpath.experiments.paper.weights import STATISTICS
+from towpath.stats.estimate import Estimate
+from towpath.stats.spread import t_interval
 
 Outcome = Literal["held", "held in part", "mixed", "undecided", "did not hold", "not tested"]
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A number with the interval in which it is believed to lie."""
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def sign(self) -> int:
-        """1 if the whole interval is above zero, -1 if it is below, 0 if zero is in it."""
-        return int(self.low > 0) - int(self.high < 0)
-
-    def __str__(self) -> str:
-        """The number with its sign, and the interval; small ones with a location more.
-
-        >>> str(Estimate(0.5, -0.25, 1.25)), str(Estimate(0.004, 0.001, 0.007))
-        ('+0.50 (-0.25 to +1.25)', '+0.004 (+0.001 to +0.007)')
-        """
-        places = 2 if max(abs(self.low), abs(self.high)) >= 0.1 else 3
-        mean, low, high = (f"{part:+.{places}f}" for part in (self.mean, self.low, self.high))
-        return f"{mean} ({low} to {high})"
-
-
-@dataclass(frozen=True)
 class Verdict:
-    """Whether a claim held in one benchmark, and what says so."""
+    """Whether a claim held on one benchmark, and the numbers that decide it."""
 
     claim: str
     benchmark: str
@@ -50,19 +24,19 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The claim, what became of it, and the numbers."""
+        """The claim, whether it held, and the numbers."""
         return f"{self.claim} — {self.outcome} on {self.benchmark}: {self.evidence}"
 
 
 class Claim(Protocol):
-    """Something that the paper says of its results."""
+    """A statement of the paper about its results."""
 
-    def assess(self, found: BenchmarkResults) -> Verdict | None:
-        """Whether it holds in this benchmark; None where it does not speak of it or cannot be evaluated."""
+    def assess(self, results: BenchmarkResults) -> Verdict | None:
+        """Whether it holds on this benchmark; None where it is about others or cannot be evaluated."""
 
 
 def outcome_of(signs: Sequence[int]) -> Outcome:
-    """What several estimates say of one claim, each of them 1 for it, -1 against it, 0 for neither.
+    """The outcome of a claim, given for each estimate 1 (for it), -1 (against it) or 0 (undecided).
 
     >>> outcome_of([1, 1]), outcome_of([1, 0]), outcome_of([1, -1]), outcome_of([0, 0]), outcome_of([0, -1])
     ('held', 'held in part', 'mixed', 'undecided', 'did not hold')
@@ -78,106 +52,110 @@ def outcome_of(signs: Sequence[int]) -> Outcome:
 
 @dataclass(frozen=True)
 class Better:
-    """One method is above another on every measure that the paper prints."""
+    """One method is above another on every measure that the paper publishes."""
 
     better: str
     worse: str
-    because: str = ""  # what the paper says about it, if it is not this
+    because: str = ""  # the paper's own statement, if it is another
 
-    def assess(self, found: BenchmarkResults) -> Verdict | None:
+    def assess(self, results: BenchmarkResults) -> Verdict | None:
         """By the paired difference under each measure."""
-        if not found.common_seeds([self.better, self.worse]):
+        if not results.common_seeds([self.better, self.worse]):
             return None
-        measures = found.facts.measures(found.k)
-        gaps = [_difference(found, self.better, self.worse, measure) for measure in measures]
+        measures = results.facts.measures(results.k)
+        gaps = [results.difference(self.better, self.worse, measure) for measure in measures]
         claim = self.because or f"{self.better} is better than {self.worse}"
         pair = (self.better, self.worse)
-        evidence = f"{_evidence(measures, gaps)}{_seeds(found, pair)}{_printed(found, pair, measures)}"
-        return Verdict(claim, found.facts.title, _outcome(found, pair, gaps), evidence)
+        evidence = f"{_evidence(measures, gaps)}{_seeds(results, pair)}{_published(results, pair, measures)}"
+        return Verdict(claim, results.facts.title, _outcome(results, pair, gaps), evidence)
 
 
 @dataclass(frozen=True)
 class BestIsTransport:
-    """The best of the methods is one of the paper's; rivals are those that the paper prints, if it does."""
+    """The best method is one of the paper's; the others are those that the paper publishes numbers of."""
 
     mark: str = "DT-"
 
-    def assess(self, found: BenchmarkResults) -> Verdict | None:
+    def assess(self, results: BenchmarkResults) -> Verdict | None:
         """By the paired difference between the best of the paper's methods and the best of the others."""
-        ours = [column for column in found.columns if column.startswith(self.mark)]
-        others = [column for column in found.columns if not column.startswith(self.mark)]
-        benchmark = found.facts.published_as
-        others = [column for column in others if printed(benchmark, column, "hit") is not None] or others
+        ours = [column for column in results.columns if column.startswith(self.mark)]
+        others = [column for column in results.columns if not column.startswith(self.mark)]
+        benchmark = results.facts.published_as
+        others = [
+            column for column in others if published_value(benchmark, column, "hit") is not None
+        ] or others
         if not ours or not others:
             return None
-        gaps, said = [], []
-        for measure in found.facts.measures(found.k):
-            best, rival = (max(group, key=lambda c: found.mean(c, measure)[0]) for group in (ours, others))
-            gaps.append(_difference(found, best, rival, measure))
-            said.append(f"{measure.heading} {best} against {rival} {gaps[-1]}")
+        gaps, texts = [], []
+        for measure in results.facts.measures(results.k):
+            best, rival = (
+                max(group, key=lambda c: results.mean(c, measure).mean) for group in (ours, others)
+            )
+            gaps.append(results.difference(best, rival, measure))
+            texts.append(f"{measure.heading} {best} against {rival} {signed(gaps[-1])}")
         claim = "The best of all methods, on every measure, is one of the proposed ones"
         everyone = (*ours, *others)
-        evidence = f"{'; '.join(said)}.{_seeds(found, everyone)}"
-        return Verdict(claim, found.facts.title, _outcome(found, everyone, gaps), evidence)
+        evidence = f"{'; '.join(texts)}.{_seeds(results, everyone)}"
+        return Verdict(claim, results.facts.title, _outcome(results, everyone, gaps), evidence)
 
 
 @dataclass(frozen=True)
 class _OfRow:
-    """A claim about columns in a row; there is nothing to evaluate where fewer than two of them are."""
+    """A claim about the columns of a sweep; not evaluated where fewer than two of them are finished."""
 
     claim: str
     columns: tuple[str, ...]
 
-    def there(self, found: BenchmarkResults) -> list[str]:
-        """Those that were asked for."""
-        there = [column for column in self.columns if column in found.columns]
+    def there(self, results: BenchmarkResults) -> list[str]:
+        """Those that are finished."""
+        there = [column for column in self.columns if column in results.columns]
         return there if len(there) > 1 else []
 
 
 class Rises(_OfRow):
-    """More of something is better: the last column of a row is above its first."""
+    """More of something is better: the last column of a sweep is above its first."""
 
-    def assess(self, found: BenchmarkResults) -> Verdict | None:
+    def assess(self, results: BenchmarkResults) -> Verdict | None:
         """By the paired difference between the two ends."""
-        there = self.there(found)
+        there = self.there(results)
         if not there:
             return None
-        measures = found.facts.measures(found.k)
-        gaps = [_difference(found, there[-1], there[0], measure) for measure in measures]
-        evidence = f"from {there[0]} to {there[-1]}: {_evidence(measures, gaps)}{_seeds(found, there)}"
-        return Verdict(self.claim, found.facts.title, _outcome(found, there, gaps), evidence)
+        measures = results.facts.measures(results.k)
+        gaps = [results.difference(there[-1], there[0], measure) for measure in measures]
+        evidence = f"from {there[0]} to {there[-1]}: {_evidence(measures, gaps)}{_seeds(results, there)}"
+        return Verdict(self.claim, results.facts.title, _outcome(results, there, gaps), evidence)
 
 
 class Steady(_OfRow):
-    """A setting matters little: no column of a row differs from its middle one."""
+    """A setting matters little: no column of a sweep differs from its middle one."""
 
-    def assess(self, found: BenchmarkResults) -> Verdict | None:
+    def assess(self, results: BenchmarkResults) -> Verdict | None:
         """Held under a measure if no difference is certain; the smallest detectable one is given too."""
-        there = self.there(found)
+        there = self.there(results)
         if not there:
             return None
         middle = there[len(there) // 2]
-        signs, said = [], []
-        for measure in found.facts.measures(found.k):
-            gaps = {c: _difference(found, c, middle, measure) for c in there if c != middle}
-            means = [found.mean(column, measure)[0] for column in there]
-            certain = [f"{column} {gap}" for column, gap in gaps.items() if gap.sign]
+        signs, texts = [], []
+        for measure in results.facts.measures(results.k):
+            gaps = {c: results.difference(c, middle, measure) for c in there if c != middle}
+            means = [results.mean(column, measure).mean for column in there]
+            certain = [f"{column} {signed(gap)}" for column, gap in gaps.items() if sign_of(gap)]
             signs.append(-1 if certain else 1)
-            apart = f"; status apart from {middle}: {', '.join(certain)}" if certain else ""
-            width = max((gap.high - gap.low) / 2 for gap in gaps.values())
-            said.append(
-                f"{measure.heading} from {min(means):.2f} to {max(means):.2f}, status to ±{width:.2f}{apart}"
+            differ = f"; different from {middle}: {', '.join(certain)}" if certain else ""
+            half = max(gap.width / 2 for gap in gaps.values())
+            texts.append(
+                f"{measure.heading} from {min(means):.2f} to {max(means):.2f}, known to ±{half:.2f}{differ}"
             )
-        outcome = outcome_of(signs) if len(found.common_seeds(there)) > 1 else "not tested"
-        evidence = f"{'; '.join(said)}.{_seeds(found, there)}"
-        return Verdict(self.claim, found.facts.title, outcome, evidence)
+        outcome = outcome_of(signs) if len(results.common_seeds(there)) > 1 else "not tested"
+        evidence = f"{'; '.join(texts)}.{_seeds(results, there)}"
+        return Verdict(self.claim, results.facts.title, outcome, evidence)
 
 
 @dataclass(frozen=True)
 class WeightsAre:
-    """Something about the learned weights, as a number that is above zero if it is so.
+    """A statistic of the learned weights is above zero.
 
-    With `within` the claim is that there is nothing to see: the number is no further than this from zero.
+    With `within` the claim is that it is about zero: no further from it than this.
     """
 
     claim: str
@@ -185,26 +163,26 @@ class WeightsAre:
     statistic: str  # of STATISTICS
     within: float | None = None
 
-    def assess(self, found: BenchmarkResults) -> Verdict | None:
+    def assess(self, results: BenchmarkResults) -> Verdict | None:
         """By the mean over seeds and its t-interval."""
-        kept = found.pairs(self.column) if self.column in found.columns else []
-        status = [STATISTICS[self.statistic](pairs) for pairs in kept]
-        values = [value for value in status if value is not None]
+        runs = results.pairs(self.column) if self.column in results.columns else []
+        statistics = [STATISTICS[self.statistic](pairs) for pairs in runs]
+        values = [value for value in statistics if value is not None]
         if not values:
             return None
         claim = f"{self.column}: {self.claim}"
         if len(values) < 2:
-            only = f"one seed says {values[0]:+.3f}, and nothing of how much seeds differ."
-            return Verdict(claim, found.facts.title, "not tested", only)
-        estimate = over_seeds(values)
+            only = f"{values[0]:+.3f} from one seed; how much seeds differ is not known."
+            return Verdict(claim, results.facts.title, "not tested", only)
+        estimate = t_interval(values)
         meaning = (STATISTICS[self.statistic].__doc__ or "").strip().rstrip(".")
-        limit = "" if self.within is None else f" (nothing means within ±{self.within:g})"
-        evidence = f"{meaning[:1].lower()}{meaning[1:]} is {estimate}{limit}, {len(values)} seeds."
-        return Verdict(claim, found.facts.title, self._outcome(estimate), evidence)
+        limit = "" if self.within is None else f" (about zero means within ±{self.within:g})"
+        evidence = f"{meaning[:1].lower()}{meaning[1:]} is {signed(estimate)}{limit}, {len(values)} seeds."
+        return Verdict(claim, results.facts.title, self._outcome(estimate), evidence)
 
     def _outcome(self, estimate: Estimate) -> Outcome:
         if self.within is None:
-            return outcome_of([estimate.sign])
+            return outcome_of([sign_of(estimate)])
         if -self.within <= estimate.low and estimate.high <= self.within:
             return "held"
         beyond = estimate.low > self.within or estimate.high < -self.within
@@ -213,73 +191,78 @@ class WeightsAre:
 
 @dataclass(frozen=True)
 class CatchesUp:
-    """A method gets to where another ends sooner, in seconds of training."""
+    """A method reaches the best validation metric of another in less training time."""
 
     faster: str
     slower: str
 
-    def assess(self, found: BenchmarkResults) -> Verdict | None:
+    def assess(self, results: BenchmarkResults) -> Verdict | None:
         """By the seconds until the other's best validation Hit@10 is reached, seed by seed."""
-        seeds = found.common_seeds([self.faster, self.slower])
+        seeds = results.common_seeds([self.faster, self.slower])
         if not seeds:
             return None
         claim = f"{self.faster} reaches what {self.slower} reaches at best in less training time"
         times = [
-            (_seconds_to(found, self.slower, s), _seconds_to(found, self.faster, s, self.slower))
+            (_seconds_to(results, self.slower, s), _seconds_to(results, self.faster, s, self.slower))
             for s in seeds
         ]
         reached = [(slow, fast) for slow, fast in times if slow is not None and fast is not None]
         missed = (
-            f"{len(times) - len(reached)} of {len(times)} seeds never get there" if reached != times else ""
+            f"{len(times) - len(reached)} of {len(times)} seeds never reach it" if reached != times else ""
         )
         if len(reached) < 2:
-            why = missed or "one seed has no spread"
-            return Verdict(claim, found.facts.title, "did not hold" if missed else "not tested", f"{why}.")
-        saved = over_seeds([slow - fast for slow, fast in reached])
-        outcome = outcome_of([saved.sign, -1] if missed else [saved.sign])
-        evidence = f"seconds saved {saved}, {len(reached)} seeds{'; ' if missed else ''}{missed}."
-        return Verdict(claim, found.facts.title, outcome, evidence)
+            why = missed or "there is one seed only"
+            return Verdict(claim, results.facts.title, "did not hold" if missed else "not tested", f"{why}.")
+        saved = t_interval([slow - fast for slow, fast in reached])
+        outcome = outcome_of([sign_of(saved), -1] if missed else [sign_of(saved)])
+        evidence = f"seconds saved {signed(saved)}, {len(reached)} seeds{'; ' if missed else ''}{missed}."
+        return Verdict(claim, results.facts.title, outcome, evidence)
 
 
-def _seconds_to(found: BenchmarkResults, column: str, seed: int, other: str = "") -> float | None:
+def _seconds_to(results: BenchmarkResults, column: str, seed: int, other: str = "") -> float | None:
     """Training seconds until the best validation Hit@10 of the other column (or of this one) is reached."""
-    target = max(row["validation_hit"] for row in found.done(other or column, seed).history)
+    target = max(row["validation_hit"] for row in results.run(other or column, seed).history)
     spent = 0.0
-    for row in found.done(column, seed).history:
+    for row in results.run(column, seed).history:
         spent += row["seconds"]
         if row["validation_hit"] >= target:
             return spent
     return None
 
 
-def over_seeds(values: Sequence[float]) -> Estimate:
-    """The mean with its t-interval."""
-    mean, n = float(np.mean(values)), len(values)
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1) * np.std(values, ddof=1) / n**0.5)
-    return Estimate(mean, mean - half, mean + half)
+def sign_of(estimate: Estimate) -> int:
+    """1 if the whole interval is above zero, -1 if it is below, 0 if zero is in it."""
+    return int(estimate.low > 0) - int(estimate.high < 0)
 
 
-def _difference(found: BenchmarkResults, a: str, b: str, measure: Measure) -> Estimate:
-    gap = found.difference(a, b, measure)
-    return Estimate(gap.mean, gap.low, gap.high)
+def signed(estimate: Estimate) -> str:
+    """The number with its sign, and the interval; small ones with one more decimal.
+
+    >>> signed(Estimate(0.5, -0.25, 1.25, 9, "")), signed(Estimate(0.004, 0.001, 0.007, 9, ""))
+    ('+0.50 (-0.25 to +1.25)', '+0.004 (+0.001 to +0.007)')
+    """
+    decimals = 2 if max(abs(estimate.low), abs(estimate.high)) >= 0.1 else 3
+    mean, low, high = (f"{part:+.{decimals}f}" for part in (estimate.mean, estimate.low, estimate.high))
+    return f"{mean} ({low} to {high})"
 
 
-def _outcome(found: BenchmarkResults, columns: Sequence[str], gaps: Sequence[Estimate]) -> Outcome:
-    """What the differences say; from one seed they say nothing of another run."""
-    return outcome_of([gap.sign for gap in gaps]) if len(found.common_seeds(columns)) > 1 else "not tested"
+def _outcome(results: BenchmarkResults, columns: Sequence[str], gaps: Sequence[Estimate]) -> Outcome:
+    """The outcome of paired differences; one seed says nothing about other runs."""
+    several = len(results.common_seeds(columns)) > 1
+    return outcome_of([sign_of(gap) for gap in gaps]) if several else "not tested"
 
 
-def _seeds(found: BenchmarkResults, columns: Sequence[str]) -> str:
-    seeds = len(found.common_seeds(columns))
+def _seeds(results: BenchmarkResults, columns: Sequence[str]) -> str:
+    seeds = len(results.common_seeds(columns))
     return " One seed, so nothing is known of other runs." if seeds == 1 else f" {seeds} seeds."
 
 
 def _evidence(measures: Sequence[Measure], gaps: Sequence[Estimate]) -> str:
-    said = (f"{measure.heading} {gap}" for measure, gap in zip(measures, gaps, strict=True))
-    return f"{', '.join(said)}."
+    texts = (f"{measure.heading} {signed(gap)}" for measure, gap in zip(measures, gaps, strict=True))
+    return f"{', '.join(texts)}."
 
 
-def _printed(found: BenchmarkResults, pair: tuple[str, str], measures: Sequence[Measure]) -> str:
-    gaps = [printed_difference(found.facts.published_as, pair, measure.printed) for measure in measures]
+def _published(results: BenchmarkResults, pair: tuple[str, str], measures: Sequence[Measure]) -> str:
+    gaps = [published_difference(results.facts.published_as, pair, m.published) for m in measures]
     known = [f"{gap:+.2f}" for gap in gaps if gap is not None]
-    return f" The paper prints {', '.join(known)}." if known else ""
+    return f" The paper has {', '.join(known)}." if known else ""

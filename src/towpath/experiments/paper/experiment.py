@@ -18,14 +18,14 @@ QUICK_EPOCHS, QUICK_BATCH = 3, 1024
 
 @dataclass(frozen=True)
 class Sweep:
-    """One setting of a recipe over several values: a curve, with columns drawn next to it for reference."""
+    """One setting of a recipe over several values, with columns drawn next to it for reference."""
 
     name: str  # what is varied, as a heading
     recipe: Recipe
     setting: str
     values: tuple[Value, ...]
     references: tuple[str, ...] = ()  # columns of the experiment
-    quick: tuple[Value, ...] = ()  # where time is short
+    quick: tuple[Value, ...] = ()  # in quick runs
 
     def label(self, value: Value) -> str:
         """The column of one value."""
@@ -71,12 +71,12 @@ class Experiment:
         return {name: recipe for name, recipe in self.columns.items() if name not in missing}
 
     def published_as(self, benchmark: str) -> str:
-        """The benchmark under which the paper prints its numbers."""
+        """The benchmark under which the paper publishes its numbers."""
         return self.stands_for.get(benchmark, benchmark)
 
 
-def quickened(experiment: Experiment) -> Experiment:
-    """The same with small data, short fits and few values: to see that everything works, not to conclude."""
+def quick_version(experiment: Experiment) -> Experiment:
+    """The same with small data, short fits and few values: to check that it works, not for conclusions."""
     stands_for = {benchmark_spec(name).quick or name: name for name in experiment.benchmarks}
     renamed = {original: small for small, original in stands_for.items()}
     return replace(
@@ -102,28 +102,28 @@ def _short(recipe: Recipe) -> Recipe:
     return replace(recipe, settings={**recipe.settings, **short})
 
 
-def limited(experiment: Experiment, benchmarks: Sequence[str], columns: Sequence[str]) -> Experiment:
-    """The same on these benchmarks and with these columns only; nothing named: with all.
+def restrict(experiment: Experiment, benchmarks: Sequence[str], columns: Sequence[str]) -> Experiment:
+    """The same on these benchmarks and with these columns only; without names, on or with all.
 
-    A sweep stays as a whole if its name is given, or none of its columns does.
+    A sweep is selected as a whole, by its name.
     """
-    _refuse_strangers("data set of this experiment", benchmarks, experiment.benchmarks)
+    _refuse_unknown("data set of this experiment", benchmarks, experiment.benchmarks)
     sweeps = {sweep.name: sweep for sweep in experiment.sweeps}
-    _refuse_strangers("column of this experiment", columns, (*experiment.methods, *sweeps))
+    _refuse_unknown("column of this experiment", columns, (*experiment.methods, *sweeps))
     if columns:
-        kept = tuple(sweep for name, sweep in sweeps.items() if name in columns)
-        drawn = {reference for sweep in kept for reference in sweep.references}
+        selected = tuple(sweep for name, sweep in sweeps.items() if name in columns)
+        drawn = {reference for sweep in selected for reference in sweep.references}
         experiment = replace(
             experiment,
             methods={n: r for n, r in experiment.methods.items() if n in columns or n in drawn},
-            sweeps=kept,
+            sweeps=selected,
         )
     return replace(
         experiment, benchmarks=tuple(n for n in experiment.benchmarks if not benchmarks or n in benchmarks)
     )
 
 
-def _refuse_strangers(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+def _refuse_unknown(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise unknown_name(kind, name, known)

@@ -1,37 +1,38 @@
-"""What is written down of a run of an experiment: all that its pages need besides the cells."""
+"""What is recorded of a run of an experiment: all that its pages need besides the stored results."""
 
 import json
 import os
 import platform
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from towpath.errors import ArtifactError
-from towpath.experiments.paper.cells import failure_path, pairs_path
+from towpath.experiments.paper.jobs import Failure
 from towpath.experiments.paper.results import BenchmarkFacts, BenchmarkResults
-from towpath.experiments.result_store import read_cell
+from towpath.experiments.paper.weights import StoredPairs
+from towpath.experiments.result_store import ResultStore
+from towpath.experiments.run_result import RunResult
 from towpath.files import damaged, write_text
 
-FORMAT = 2
+FORMAT = 3
 RECORD = "run.json"
-CELLS = "cells"
 
 
 @dataclass(frozen=True)
-class PlannedCell:
-    """A cell that the experiment asks for, and the name of its file."""
+class PlannedRun:
+    """A run that the experiment needs, and the name of its result in the store."""
 
     benchmark: str
     column: str
     seed: int
-    file: str
+    result: str
 
 
 @dataclass(frozen=True)
 class Record:
-    """A run: what was asked for, where, with what, and which files hold the answers."""
+    """A run of an experiment: its settings, where it ran, and the names of its results in the store."""
 
     experiment: str
     quick: bool
@@ -44,62 +45,64 @@ class Record:
         str, Mapping[str, Any]
     ]  # benchmark -> column -> the recipe as it was resolved; any JSON
     origins: Mapping[str, Mapping[str, str]]  # benchmark -> column -> where tuned settings came from
-    cells: tuple[PlannedCell, ...]
+    runs: tuple[PlannedRun, ...]
     hardware: str
 
-    def found(self, benchmark: BenchmarkFacts, cells: Path) -> BenchmarkResults:
-        """What is finished in this benchmark."""
-        mine = {
-            (cell.column, cell.seed): cells / cell.file
-            for cell in self.cells
-            if cell.benchmark == benchmark.name
-        }
-        there = {key: path for key, path in mine.items() if path.is_file()}
-        failed = {key: failure_path(path) for key, path in mine.items() if failure_path(path).is_file()}
-        planned = [column for column, _ in mine]
+    def results_on(self, benchmark: BenchmarkFacts, store: ResultStore) -> BenchmarkResults:
+        """What is finished on this benchmark."""
+        names = {(run.column, run.seed): run.result for run in self.runs if run.benchmark == benchmark.name}
+        runs = {key: store.get(RunResult, name) for key, name in names.items()}
+        failures = {key: store.get(Failure, name) for key, name in names.items()}
+        planned = [column for column, _ in names]
+        once = {column for column in planned if planned.count(column) == 1} if len(self.seeds) > 1 else set()
         return BenchmarkResults(
             facts=benchmark,
             k=self.k,
             seeds=self.seeds,
-            cells={key: read_cell(path, key[0]) for key, path in there.items()},
+            runs={key: replace(run, label=key[0]) for key, run in runs.items() if run is not None},
             settings=self.settings[benchmark.name],
-            pair_files={k: p for k, path in there.items() if (p := pairs_path(path)).is_file()},
-            failures={key: path.read_text(encoding="utf-8") for key, path in failed.items()},
-            once=frozenset(c for c in planned if planned.count(c) == 1)
-            if len(self.seeds) > 1
-            else frozenset(),
+            stored_pairs={key: _pairs(store, name) for key, name in names.items()},
+            failures={key: one.reason for key, one in failures.items() if one is not None},
+            once=frozenset(once),
         )
 
 
+def _pairs(store: ResultStore, name: str) -> Callable[[], StoredPairs | None]:
+    """Reads the weights of a run when they are needed: they are large, and few pages show them."""
+    return lambda: store.get(StoredPairs, name)
+
+
 def write_record(record: Record, folder: Path) -> None:
-    """Keep what was asked for."""
+    """Write the record of a run."""
     write_text(folder / RECORD, json.dumps({"format": FORMAT, **asdict(record)}, indent=1) + "\n")
 
 
 def read_record(folder: Path) -> Record:
     """What `write_record` wrote."""
     try:
-        found: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        if found.pop("format") != FORMAT:
-            raise ArtifactError(f"{folder} is of another version of towpath paper; run it again.")
-        found["benchmarks"] = tuple(
-            BenchmarkFacts(**a | {"notes": tuple(a["notes"])}) for a in found["benchmarks"]
+        record: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        if record.pop("format") != FORMAT:
+            raise ArtifactError(
+                f"{folder} was written by another version of towpath paper; run it again with another --out."
+            )
+        record["benchmarks"] = tuple(
+            BenchmarkFacts(**facts | {"notes": tuple(facts["notes"])}) for facts in record["benchmarks"]
         )
-        found["cells"] = tuple(PlannedCell(**cell) for cell in found["cells"])
-        return Record(**found | {"seeds": tuple(found["seeds"])})
+        record["runs"] = tuple(PlannedRun(**run) for run in record["runs"])
+        return Record(**record | {"seeds": tuple(record["seeds"])})
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(folder, RECORD, "cannot be parsed") from error
 
 
 def runs_in(folder: Path) -> list[Path]:
     """The folders of experiments that were run there."""
-    found = [path.parent for path in sorted(folder.glob(f"*/{RECORD}"))]
-    if not found:
+    folders = [path.parent for path in sorted(folder.glob(f"*/{RECORD}"))]
+    if not folders:
         raise ArtifactError(
             f"There is no run of an experiment in {folder}; make one with towpath paper run NAME --out "
             f"{folder}."
         )
-    return found
+    return folders
 
 
 def hardware() -> str:

@@ -1,4 +1,4 @@
-"""From experiments to finished cells: planned, shared out, and none made twice."""
+"""From experiments to stored results: planned, run in several processes, nothing computed twice."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,17 +8,17 @@ from typing import Any
 from towpath.evaluation.evaluate import refuse_impossible
 from towpath.evaluation.protocols import EvalProtocol
 from towpath.evaluation.task import task_of
-from towpath.experiments.compare import cells_of
+from towpath.experiments.compare import run_specs
+from towpath.experiments.locks import LOCK, locked
 from towpath.experiments.paper.benchmarks import Benchmark, BenchmarkLocation, benchmark_spec, open_benchmark
-from towpath.experiments.paper.cells import Job, JobStatus, finish
-from towpath.experiments.paper.code_version import code_version
 from towpath.experiments.paper.experiment import Experiment
-from towpath.experiments.paper.locks import LOCK, locked
-from towpath.experiments.paper.record import CELLS, PlannedCell, Record, hardware, write_record
+from towpath.experiments.paper.jobs import Job, JobStatus, finish
+from towpath.experiments.paper.record import PlannedRun, Record, hardware, write_record
 from towpath.experiments.paper.results import BenchmarkFacts
-from towpath.experiments.paper.tuned import Chosen, read_searches, tuned_recipe
+from towpath.experiments.paper.tuned import TunedSearch, read_searches, tuned_recipe
 from towpath.experiments.pool import workers
-from towpath.experiments.result_store import EvaluationConfig, ResultStore
+from towpath.experiments.result_store import open_store
+from towpath.experiments.run_result import EvaluationConfig
 from towpath.methods.recipe import Recipe
 from towpath.models.registry import is_trainable
 
@@ -26,96 +26,95 @@ PROTOCOLS: tuple[EvalProtocol, ...] = ("full", "sampled", "paper")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class PaperConfig:
     """How experiments are run, whichever they are."""
 
     out: Path
-    seeds: tuple[int, ...] = ()  # none: as many as each experiment wants
+    seeds: tuple[int, ...] = ()  # empty: those of each experiment
     jobs: int = 1
     data_dir: Path | None = None
     tuned: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)  # for every model that is trained
-    code: str = ""  # whose cells count; none: those of the source as it is
+    code: str = ""  # the version whose results are used; empty: a digest of the source
     quick: bool = False
     command: str = ""  # for the record
-
-    @property
-    def cells(self) -> Path:
-        """Where cells are kept."""
-        return self.out / CELLS
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The cells that an experiment needs, and what is written down of it."""
+    """The jobs of an experiment, and its record."""
 
     record: Record
-    jobs_wanted: tuple[Job, ...]
+    jobs: tuple[Job, ...]
 
-    def keep(self, out: Path) -> Path:
-        """The folder of the experiment, now with its record."""
+    def write(self, out: Path) -> Path:
+        """Write the record; the folder of the experiment."""
         folder = out / self.record.experiment
         with locked(folder / LOCK):
             write_record(self.record, folder)
         return folder
 
 
-def plan(experiment: Experiment, asked: Asked, watch: Callable[[str], None] = lambda step: None) -> Plan:
-    """What has to be fitted; every benchmark is opened, and what cannot be is said before the first fit."""
-    seeds = asked.seeds or tuple(range(experiment.seeds))
+def plan(
+    experiment: Experiment, config: PaperConfig, on_progress: Callable[[str], None] = lambda step: None
+) -> Plan:
+    """All fits of an experiment; every benchmark is opened, and errors are reported before the first fit."""
+    seeds = config.seeds or tuple(range(experiment.seeds))
     planned = []
     for name in experiment.benchmarks:
-        watch(f"Opening {benchmark_spec(name).title}")
-        planned.append(_plan_benchmark(experiment, name, asked, seeds))
+        on_progress(f"Opening {benchmark_spec(name).title}")
+        planned.append(_plan_benchmark(experiment, name, config, seeds))
     record = Record(
         experiment=experiment.name,
-        quick=asked.quick,
-        command=asked.command,
-        code=asked.code or code_version(),
+        quick=config.quick,
+        command=config.command,
+        code=open_store(config.out, config.code).code,
         seeds=seeds,
         k=experiment.k,
         benchmarks=tuple(one.facts for one in planned),
         settings={one.facts.name: one.settings for one in planned},
         origins={one.facts.name: one.origins for one in planned},
-        cells=tuple(cell for one in planned for cell in one.cells),
+        runs=tuple(run for one in planned for run in one.runs),
         hardware=hardware(),
     )
-    return Plan(record, tuple(job for one in planned for job in one.jobs_wanted))
+    return Plan(record, tuple(job for one in planned for job in one.jobs))
 
 
 @dataclass(frozen=True)
 class _PlannedBenchmark:
     facts: BenchmarkFacts
-    jobs_wanted: tuple[Job, ...]
+    jobs: tuple[Job, ...]
     settings: dict[str, dict[str, Any]]
     origins: dict[str, str]
 
     @property
-    def cells(self) -> list[PlannedCell]:
+    def runs(self) -> list[PlannedRun]:
         return [
-            PlannedCell(self.facts.name, job.column, job.recipe.seed, job.path.name)
-            for job in self.jobs_wanted
+            PlannedRun(self.facts.name, job.spec.label, job.spec.recipe.seed, job.name) for job in self.jobs
         ]
 
 
 def _plan_benchmark(
-    experiment: Experiment, name: str, asked: Asked, seeds: Sequence[int]
+    experiment: Experiment, name: str, config: PaperConfig, seeds: Sequence[int]
 ) -> _PlannedBenchmark:
-    location = BenchmarkLocation(name, asked.data_dir, asked.out / "worlds")
+    location = BenchmarkLocation(name, config.data_dir, config.out / "worlds")
     benchmark = open_benchmark(location)
     evaluation = EvaluationConfig(protocols=PROTOCOLS, k=experiment.k)
     for protocol in PROTOCOLS:
         refuse_impossible(benchmark.split, protocol, evaluation.on, evaluation.k)
-    searches = read_searches(asked.tuned, name, benchmark.split.fingerprint)
+    searches = read_searches(config.tuned, name, benchmark.split.fingerprint)
     recipes, origins = {}, {}
     for column, recipe in experiment.columns_on(name).items():
-        recipes[column], chosen = tuned_recipe(_with(recipe, asked.settings), searches)
-        if chosen is not None:
-            origins[column] = _origin(chosen, benchmark)
-    kept = ResultStore(asked.cells, benchmark.fingerprint, evaluation, asked.code or code_version())
-    jobs_wanted = tuple(Job(location, column, recipe, kept) for column, recipe in cells_of(recipes, seeds))
+        recipes[column], search = tuned_recipe(_with(recipe, config.settings), searches)
+        if search is not None:
+            origins[column] = _origin(search, benchmark)
+    store = open_store(config.out, config.code)
+    jobs = tuple(
+        Job(location, spec, evaluation, store, spec.key(store, benchmark.fingerprint, evaluation))
+        for spec in run_specs(recipes, seeds)
+    )
     settings = {column: recipe.resolved() for column, recipe in recipes.items()}
-    return _PlannedBenchmark(_facts(benchmark, experiment), jobs_wanted, settings, origins)
+    return _PlannedBenchmark(_facts(benchmark, experiment), jobs, settings, origins)
 
 
 def _with(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
@@ -124,8 +123,8 @@ def _with(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
     return replace(recipe, settings={**recipe.settings, **settings})
 
 
-def _origin(chosen: Chosen, benchmark: Benchmark) -> str:
-    same = chosen.fingerprint == benchmark.split.fingerprint
+def _origin(search: TunedSearch, benchmark: Benchmark) -> str:
+    same = search.fingerprint == benchmark.split.fingerprint
     return f"tuned on {'this split' if same else 'another split'}"
 
 
@@ -151,25 +150,25 @@ def _facts(benchmark: Benchmark, experiment: Experiment) -> BenchmarkFacts:
 
 
 def fit_all(
-    jobs_wanted: Iterable[Job], jobs: int, watch: Callable[[JobStatus], None] = lambda status: None
+    jobs: Iterable[Job], processes: int, on_result: Callable[[JobStatus], None] = lambda status: None
 ) -> None:
-    """Finish every job; with other processes on the same folder, each makes what nobody else is making.
+    """Finish every job. Other processes may work on the same folder: none computes what another is at.
 
-    First comes what is free, then what others had begun: by then it is finished, or its process is gone and
-    it is made here.
+    First come jobs that no other process has begun, then those that another one had begun: by then they are
+    stored, or that process is gone and they are computed here.
     """
-    wanted = {job.path: job for job in jobs_wanted}
+    wanted = {job.name: job for job in jobs}
     for job in [job for job in wanted.values() if job.state is not None]:
-        watch(finish(False, wanted.pop(job.path)))
+        on_result(finish(False, wanted.pop(job.name)))
     missing = list(wanted.values())
     for wait in (False, True):
         if not missing:
             return
-        left = []
-        with workers(finish, wait, jobs) as results:
+        busy = []
+        with workers(finish, wait, processes) as results:
             for status in results(missing):
-                if status.state == "elsewhere":
-                    left.append(status.job)
+                if status.state == "busy":
+                    busy.append(status.job)
                 else:
-                    watch(status)
-        missing = left
+                    on_result(status)
+        missing = busy

@@ -27,7 +27,7 @@ _PLAYERS = "The players of DT-MCF and DT-NCF look at the margin of a pair, not a
 _EASE = "EASE is not in the paper: a linear model in closed form, which a practitioner would try first."
 _PROPOSALS = (
     "“MCF, same proposals” is not in the paper: plain training that draws one of three negatives from the "
-    "head of its own ranking, as transport does; it tells what w and g add from what the negatives do."
+    "top of its own ranking, as transport does; it separates what w and g add from what the negatives add."
 )
 _MIXED = "In DT-(f/w/g) w and g look at users and items, all pairs are weighed, w stays within [0.5, 2]."
 _ATTENTION = "Attn learns from every step of windows of 50 items, with three negatives each."
@@ -119,7 +119,7 @@ TABLES = (
         name="simulation-by-chance",
         title="Not in the paper: the MovieLens simulation with clicks by chance",
         about="The paper's simulation clicks the likeliest pairs, where exposure and relevance cannot be "
-        "status apart. Here pairs are shown and clicked by chance, so that there is a bias to undo.",
+        "told apart. Here pairs are shown and clicked by chance, so that there is a bias to undo.",
         benchmarks=("ml-1m-by-chance",),
         methods={**POP, **DEBIASED, **TRUE_IPW, **MCF, **MCF_PROPOSALS, **DT_MCF, **NCF},
         pairs=PAIRS[:3],

@@ -1,4 +1,4 @@
-"""Settings that a search chose, given to the columns they were searched for."""
+"""The best settings of searches, applied to the columns that they were searched for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,8 +9,8 @@ from towpath.errors import ConfigError
 from towpath.experiments.trials import ABOUT, BEST, read_best
 from towpath.methods.recipe import Recipe
 
-# Settings that make two games of the same model and method different ones: a search of one says nothing
-# about the other.
+# Settings that make two recipes of the same model and method different problems: the best settings of one
+# say nothing about the other.
 _STRUCTURE = (
     "players", "w", "g", "reweight", "domain", "side_features", "loss", "pairs", "hard_negatives",
     "propensity",
@@ -18,20 +18,22 @@ _STRUCTURE = (
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What one search found."""
+class TunedSearch:
+    """The best recipe of one finished search."""
 
     folder: Path
     recipe: Recipe
     fingerprint: str  # of the split it was searched on
 
 
-def read_searches(folder: Path | None, benchmark: str, fingerprint: str) -> list[Chosen]:
-    """The searches about this benchmark: those in the folder of its name, and any that saw this split."""
+def read_searches(folder: Path | None, benchmark: str, fingerprint: str) -> list[TunedSearch]:
+    """The searches for this benchmark: those in the folder of its name, and any on the same split."""
     if folder is None:
         return []
     if not folder.is_dir():
-        raise ConfigError(f"--tuned takes a folder of towpath tune folders, and {folder} is none.")
+        raise ConfigError(
+            f"--tuned takes a folder that holds towpath tune folders, and {folder} is not a folder."
+        )
     named = [_read(path) for path in _searches(folder / benchmark)]
     others = [_read(path) for path in _searches(folder)]
     return [*named, *(one for one in others if one.fingerprint == fingerprint)]
@@ -42,21 +44,21 @@ def _searches(folder: Path) -> list[Path]:
     return [path.parent for path in sorted(folder.glob(f"*/{BEST}")) if (path.parent / ABOUT).is_file()]
 
 
-def _read(folder: Path) -> Chosen:
+def _read(folder: Path) -> TunedSearch:
     recipe, record = read_best(folder)
-    return Chosen(folder, recipe, record["fingerprint"])
+    return TunedSearch(folder, recipe, record["fingerprint"])
 
 
-def tuned_recipe(recipe: Recipe, searches: list[Chosen]) -> tuple[Recipe, Chosen | None]:
-    """The recipe with what the first search of the same game chose; what it sets itself stays."""
-    for chosen in searches:
-        if _same_game(recipe, chosen.recipe):
-            settings = {**chosen.recipe.settings, **recipe.settings}
-            return replace(recipe, settings=settings), chosen
+def tuned_recipe(recipe: Recipe, searches: list[TunedSearch]) -> tuple[Recipe, TunedSearch | None]:
+    """The recipe with the best settings of the first search of the same problem; its own settings stay."""
+    for search in searches:
+        if _same_problem(recipe, search.recipe):
+            settings = {**search.recipe.settings, **recipe.settings}
+            return replace(recipe, settings=settings), search
     return recipe, None
 
 
-def _same_game(one: Recipe, other: Recipe) -> bool:
+def _same_problem(one: Recipe, other: Recipe) -> bool:
     if (one.model, one.method) != (other.model, other.method):
         return False
     first, second = (_structure(recipe.resolved()["settings"]) for recipe in (one, other))

@@ -1,28 +1,28 @@
-"""What a cell keeps of the learned weights, and the few numbers in which the paper talks about them."""
+"""What is stored of the learned weights of a run, and the statistics that the paper reports on them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
-from towpath.data.parquet import read_table, write_table
 from towpath.diagnostics.weights import learns_weights, weigh_pairs
 from towpath.experiments.paper.benchmarks import Benchmark
-from towpath.files import new_file
+from towpath.experiments.result_store import Entry
 from towpath.methods.recipe import Recipe
 from towpath.training.fit import Fit
 
-# Enough for means in bins, few enough to keep for every fit.
-MOST_KEPT = 12_000
+# Enough for means in bins, few enough to store for every fit.
+MOST_STORED = 12_000
 
 
 @dataclass(frozen=True)
 class StoredPairs:
     """Training pairs with the weight that w gives them (mean one over the mask); all columns (n,)."""
+
+    kind: ClassVar[str] = "pairs"
 
     interacted: NDArray[np.bool_]  # the label
     reweight_mask: NDArray[np.bool_]  # whether w reweighs the pair; where not, its weight is one
@@ -36,33 +36,29 @@ class StoredPairs:
         there = (f.name for f in fields(self) if getattr(self, f.name) is not None)
         return StoredPairs(**{name: getattr(self, name)[keep] for name in there})
 
+    def to_entry(self) -> Entry:
+        """One column for each that is known."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Entry({name: values for name, values in columns.items() if values is not None}, {})
+
+    @classmethod
+    def from_entry(cls, entry: Entry) -> "StoredPairs":
+        """The stored pairs."""
+        return cls(**entry.columns)
+
 
 def pairs_of(fitted: Fit, benchmark: Benchmark, recipe: Recipe) -> StoredPairs | None:
     """An even sample of training pairs with their weights; None unless the method learns weights."""
     if not learns_weights(recipe):
         return None
-    found = weigh_pairs(fitted.scorer, fitted.auxiliary_state, benchmark.split.train, recipe)
-    found = found.where(np.arange(len(found)) % max(1, -(-len(found) // MOST_KEPT)) == 0)
-    chance = None if benchmark.exposure is None else benchmark.exposure[found.users, found.items]
-    scores, weights = (column.astype(np.float32) for column in (found.scores, found.weights))
-    return StoredPairs(found.interacted, found.reweight_mask, found.shown, scores, weights, chance)
+    pairs = weigh_pairs(fitted.scorer, fitted.auxiliary_state, benchmark.split.train, recipe)
+    pairs = pairs.where(np.arange(len(pairs)) % max(1, -(-len(pairs) // MOST_STORED)) == 0)
+    exposure = None if benchmark.exposure is None else benchmark.exposure[pairs.users, pairs.items]
+    scores, weights = (column.astype(np.float32) for column in (pairs.scores, pairs.weights))
+    return StoredPairs(pairs.interacted, pairs.reweight_mask, pairs.shown, scores, weights, exposure)
 
 
-def keep_pairs(pairs: StoredPairs, path: Path) -> None:
-    """Write the pairs."""
-    columns = {f.name: getattr(pairs, f.name) for f in fields(pairs)}
-    with new_file(path) as partial:
-        write_table(pa.table({name: c for name, c in columns.items() if c is not None}), partial)
-
-
-def read_pairs(path: Path) -> StoredPairs:
-    """The pairs in this file."""
-    table = read_table(path)
-    columns = {n: table.column(n).to_numpy(zero_copy_only=False).copy() for n in table.column_names}
-    return StoredPairs(**columns)
-
-
-# -- what the paper says of weights in numbers; None where it cannot be said --------------------------------
+# -- statistics of the paper; None where one is not defined -------------------------------------------------
 
 
 def more_on_positives(pairs: StoredPairs) -> float | None:

@@ -1,0 +1,117 @@
+"""Gradients of many small factorisations with several logistic heads each, trained on the same pairs.
+
+Compiled by numba where it is installed; plain torch otherwise, which tests hold the compiled loop against.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from towpath.kernels.inner_products import arrays, numbered, usable
+
+
+class Tables(NamedTuple):
+    """The parameters of M members with vectors of length d and H heads.
+
+    Rows of users and items hold, member by member, the vector and then the biases of its heads.
+    """
+
+    users: Tensor  # (users, M (d + H))
+    items: Tensor  # (items, M (d + H))
+    bias: Tensor  # (M, H)
+
+
+class HeadTask(NamedTuple):
+    """The pairs of a batch and what every head should say of them.
+
+    M members, H heads, G groups of members that see different weights.
+    """
+
+    users: Tensor  # (b,) codes
+    items: Tensor  # (b, k) codes
+    targets: Tensor  # (b, k, H) in [0, 1]
+    weights: Tensor  # (G, b, k, H) how much a pair counts for a head; 0: not at all
+
+
+class MemberTask(NamedTuple):
+    """What each member minimises."""
+
+    groups: Tensor  # (M,) which weights it sees
+    prices: Tensor  # (M, H) weight of each head's loss
+    l2: Tensor  # (M,) penalty on the squared lengths of both vectors of a pair
+
+
+def head_logits(tables: Tables, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits (b, k, M, H) of all heads and squared lengths (b, k, M) of the two vectors.
+
+    logit_h = <p_u, q_i> + a_uh + b_ih + bias_h          for each member, with vectors of its own
+    """
+    members, heads = tables.bias.shape
+    d = tables.users.shape[1] // members - heads
+    p = tables.users[users].view(len(users), 1, members, d + heads)
+    q = tables.items[items].view(*items.shape, members, d + heads)
+    products = (p[..., :d] * q[..., :d]).sum(-1)
+    lengths = p[..., :d].square().sum(-1) + q[..., :d].square().sum(-1)
+    return products[..., None] + p[..., d:] + q[..., d:] + tables.bias, lengths
+
+
+def head_risk(tables: Tables, task: HeadTask, members: MemberTask) -> Tensor:
+    """The sum over members, pairs and heads of  price * weight * (logistic loss + l2 * squared lengths)."""
+    logits, lengths = head_logits(tables, task.users, task.items)
+    losses = softplus(logits) - task.targets[:, :, None] * logits
+    counts = members.prices * task.weights[members.groups].permute(1, 2, 0, 3)  # (b, k, M, H)
+    return (counts * (losses + (members.l2 * lengths)[..., None])).sum()
+
+
+def head_gradients(
+    tables: Tables, task: HeadTask, members: MemberTask, sparse: tuple[bool, bool]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of `head_risk`; a `sparse` one, of users or items, holds the rows of the batch only."""
+    if not usable(tables.users, tables.items):
+        return _by_autograd(tables, task, members, sparse)
+    from towpath.kernels.compiled_heads import head_gradients as loop
+
+    user_rows, of_users = _places(tables.users, task.users, sparse[0])
+    item_rows, of_items = _places(tables.items, task.items, sparse[1])
+    width = tables.users.shape[1]
+    found = torch.zeros(user_rows, width), torch.zeros(item_rows, width), torch.zeros_like(tables.bias)
+    pairs = (task.users, task.items, of_users.places, of_items.places, task.targets, task.weights)
+    loop(*arrays(*tables, *pairs, *members, *found))
+    return of_users.whole(found[0], tables.users), of_items.whole(found[1], tables.items), found[2]
+
+
+class _Places(NamedTuple):
+    """Where each code adds up, and which row of the table that is; no rows: it is the code itself."""
+
+    places: Tensor
+    rows: Tensor | None
+
+    def whole(self, values: Tensor, table: Tensor) -> Tensor:
+        if self.rows is None:
+            return values
+        return torch.sparse_coo_tensor(
+            self.rows[None], values, table.shape, is_coalesced=True, check_invariants=False
+        )
+
+
+def _places(table: Tensor, codes: Tensor, sparse: bool) -> tuple[int, _Places]:
+    """How many rows of gradient there are, and where each code adds up."""
+    if not sparse:
+        return len(table), _Places(codes, None)
+    rows, places = numbered(codes)
+    return len(rows), _Places(places, rows)
+
+
+def _by_autograd(
+    tables: Tables, task: HeadTask, members: MemberTask, sparse: tuple[bool, bool]
+) -> tuple[Tensor, Tensor, Tensor]:
+    with torch.enable_grad():
+        own = Tables(*(t.detach().requires_grad_() for t in tables))
+        of_users, of_items, of_bias = torch.autograd.grad(head_risk(own, task, members), own)
+    if sparse[0]:
+        of_users = of_users.to_sparse(1).coalesce()
+    if sparse[1]:
+        of_items = of_items.to_sparse(1).coalesce()
+    return of_users, of_items, of_bias

@@ -1,0 +1,71 @@
+"""The members of the library: small factorisations, each with heads on one representation.
+
+    e = <p_u, q_i> + a_u + b_i         what was shown against the rest of the catalogue: likeness to the log
+    r = <p_u, q_i> + a'_u + b'_i       clicked against shown but not clicked: the risk on the logged domain
+    c = <p_u, q_i> + a''_u + b''_i     clicked against the catalogue
+
+The vectors are shared by the heads of a member, the biases are not. A member minimises a weighted sum of the
+three logistic losses, each a mean over its own pairs, plus an L2 penalty for every pair.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from towpath.kernels.heads import MemberTask
+from towpath.transport.impressions.settings import LibrarySettings
+
+LIKENESS, RELEVANCE, CLICK = 0, 1, 2
+HEADS = 3
+# Weights of the losses of e, r and c: from near the log to far from it, and each head alone.
+MIXES = (
+    (1.0, 0.3, 1.0),
+    (0.3, 1.0, 0.3),
+    (0.05, 1.0, 0.0),
+    (1.0, 0.0, 0.0),
+    (0.0, 1.0, 0.0),
+    (0.0, 0.0, 1.0),
+)
+# Those that do without the held-out impressions, and those that learn from all.
+PARTIAL, WHOLE = 0, 1
+
+
+@dataclass(frozen=True)
+class Member:
+    """The weights of its losses (e, r, c), and its penalty."""
+
+    prices: tuple[float, float, float]
+    l2: float
+
+    @property
+    def heads(self) -> list[int]:
+        """The heads that it trains."""
+        return [head for head in range(HEADS) if self.prices[head] > 0]
+
+
+def members_of(settings: LibrarySettings) -> list[Member]:
+    """The library, or, where the penalty is set, the members that have it.
+
+    A penalty of lambda trains r + lambda e: nothing but the risk on the logged domain at 0, and ever more of
+    what was shown as it grows. The larger of the two weights is one.
+    """
+    lam = settings.penalty
+    if lam is None:
+        return [Member(mix, l2) for mix in MIXES for l2 in settings.library_l2]
+    most = max(1.0, lam)
+    return [Member((lam / most, 1 / most, 0.0), l2) for l2 in settings.library_l2]
+
+
+def fixed_weights(members: Sequence[Member]) -> Tensor:
+    """How heads are added where the penalty is set: as in the losses, members alike: (M, H)."""
+    return torch.tensor([member.prices for member in members]) / len(members)
+
+
+def task_of(members: Sequence[Member], *, stacked: bool) -> MemberTask:
+    """What the kernels train; where members are stacked, each is there twice: PARTIAL, then WHOLE."""
+    times = 2 if stacked else 1
+    groups = torch.tensor([PARTIAL, WHOLE] if stacked else [WHOLE]).repeat_interleave(len(members))
+    prices = torch.tensor([member.prices for member in members] * times)
+    return MemberTask(groups, prices, torch.tensor([member.l2 for member in members] * times))

@@ -1,0 +1,62 @@
+"""How transport learns from a log of impressions; every option is explained here."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from towpath.models.scorer import Settings
+
+# Impressions that are enough for the members to settle, all passes together.
+_ENOUGH, _MOST_EPOCHS, _FEWEST_EPOCHS = 6_000_000, 30, 4
+
+
+class LibrarySettings(Settings):
+    """Settings of transport on impressions."""
+
+    solver: Literal["auto", "library", "game"] = Field(
+        "auto",
+        description="`library`: heads on one representation, learned from impressions; `game`: f, w and g on "
+        "the pairs that `pairs` names; `auto`: the library where the log has impressions, else the game.",
+    )
+    penalty: float | None = Field(
+        None,
+        ge=0,
+        description="Weight of likeness to the logged domain (lambda); 0: no transport. Unset, on a log of "
+        "impressions: chosen by held-out impressions; on clicks alone: 1, the price of the distance between "
+        "what is learned from and what is shown.",
+    )
+    library_l2: tuple[float, ...] = Field(
+        (0.02, 0.06),
+        min_length=1,
+        description="Penalties on the squared lengths of vectors; every kind of member is trained with each.",
+    )
+    library_epochs: int = Field(
+        0,
+        ge=0,
+        description="Passes over the impressions, while the step size falls to a tenth; 0: 30, and fewer "
+        "where there are more than 200,000 impressions, at least 4. The last one is kept.",
+    )
+    library_rate: float = Field(0.01, gt=0, description="Step size of the members at first.")
+    library_negatives: int = Field(
+        3, ge=1, description="Items of the catalogue that are drawn for each impression, every batch."
+    )
+    member_dim: int = Field(16, ge=1, description="Length of the vectors of each member.")
+    held_out: float = Field(
+        1 / 3, gt=0, lt=1, description="Share of the impressions by which the members are weighed."
+    )
+    stack_ridge: float = Field(
+        10.0,
+        gt=0,
+        description="Penalty on the squared weights of the members, standardised; the more held-out "
+        "impressions of the rarer label there are, the less it weighs.",
+    )
+    tower_epochs: int = Field(
+        12,
+        ge=1,
+        description="Most passes over the impressions of a model other than mf; how many it gets is chosen "
+        "by held-out impressions.",
+    )
+
+    def epochs_for(self, impressions: int) -> int:
+        """Passes over the log when there are so many impressions."""
+        return self.library_epochs or min(_MOST_EPOCHS, max(_FEWEST_EPOCHS, _ENOUGH // max(1, impressions)))

@@ -1,0 +1,19 @@
+"""Which learner plays transport: the library on impressions, or the game of f, w and g."""
+
+from towpath.models.factorization import Factorization
+from towpath.training.learner import Learner
+from towpath.training.task import TrainingTask
+from towpath.transport.game import TransportLearner
+from towpath.transport.impressions.learner import ImpressionLearner
+from towpath.transport.impressions.tower import TowerLearner
+from towpath.transport.settings import TransportSettings
+
+
+def transport_learner(task: TrainingTask, settings: TransportSettings) -> Learner:
+    """On impressions where the log has them, otherwise the game on clicks."""
+    positives_alone = task.train.impressions is None and settings.solver == "auto"
+    if positives_alone or settings.solver == "game":
+        return TransportLearner(task, settings)
+    if isinstance(task.scorer, Factorization):
+        return ImpressionLearner(task, settings)
+    return TowerLearner(task, settings)

@@ -1,0 +1,97 @@
+"""The code version changes with what the code does, and with the source of classes from outside."""
+
+import importlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from towpath.errors import ConfigError
+from towpath.experiments import code_version as module
+from towpath.experiments.code_version import NUMERIC, code_version, outside_sources, syntax_of
+from towpath.experiments.result_store import ResultStore
+from towpath.methods.recipe import Recipe
+from towpath.methods.registry import METHODS
+from towpath.models.popularity import Popularity
+from towpath.models.registry import MODELS, model_type
+
+PACKAGE = Path(module.__file__).parents[1]
+MODEL = """
+from towpath.models.popularity import Popularity
+
+class Mine(Popularity):
+    def score(self, context, items):
+        return {sign}super().score(context, items)
+"""
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A module of the user's own with a model; called again it has another sign."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def load(sign: str):
+        (tmp_path / "my_models.py").write_text(MODEL.format(sign=sign))
+        sys.modules.pop("my_models", None)
+        importlib.invalidate_caches()
+        return importlib.import_module("my_models")
+
+    yield load
+    sys.modules.pop("my_models", None)
+
+
+def test_it_is_about_what_the_code_does() -> None:
+    assert syntax_of('"""Says one thing."""\nx = 1  # one\n') == syntax_of('"""Another."""\n\nx = (1)\n')
+    assert syntax_of("x = 1") != syntax_of("x = 2")
+    assert len(code_version()) == 12
+
+
+def test_layers_that_decide_numbers_are_in_it_and_no_others() -> None:
+    assert not {"cli", "reports", "serving", "experiments"} & set(NUMERIC)
+    layers = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    shown = {"cli", "reports", "serving", "abtest", "testing", "diagnostics", "experiments"}
+    assert layers - shown <= set(NUMERIC)
+    assert all((PACKAGE / name).is_file() for name in NUMERIC if name.endswith(".py"))
+
+
+def test_models_and_methods_of_the_package_have_no_outside_source() -> None:
+    for model in MODELS:
+        assert outside_sources(Recipe(model)) == {}
+    for name, method in METHODS.items():
+        assert outside_sources(Recipe(next(iter(method.models or ("mf",))), name)) == {}
+
+
+def test_the_source_of_a_model_from_outside_counts(outside, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests, names = [], []
+    for sign in ("", "-"):
+        mine = outside(sign).Mine
+        with monkeypatch.context() as patch:
+            # Registered under a name, as a package would do it; a recipe may also name the class itself.
+            patch.setattr(
+                module, "model_type", lambda name, m=mine: m if name == "mine" else model_type(name)
+            )
+            patch.setattr(Recipe, "resolved", lambda self: {"model": self.model, "seed": self.seed})
+            sources = outside_sources(replace(Recipe("popularity"), model="mine"))
+            assert outside_sources(replace(Recipe("popularity"), model=mine)) == sources
+            assert outside_sources(Recipe("mf", settings={"w": "mine"})) == sources
+            key = ResultStore(Path(), "code").key(data="d", recipe=replace(Recipe(), model=mine))
+        assert list(sources) == ["my_models"]
+        digests.append(sources["my_models"])
+        names.append(key.name)
+    assert digests[0] != digests[1]
+    assert names[0] != names[1]
+
+
+def test_a_method_from_outside_counts(outside, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = outside("").Mine
+    method = replace(METHODS["plain"], learner=mine)
+    monkeypatch.setattr(module, "method_named", lambda name: method)
+    assert list(outside_sources(Recipe())) == ["my_models"]
+
+
+def test_a_class_without_source_is_refused() -> None:
+    nowhere = type("Nowhere", (Popularity,), {"__module__": "a_module_that_is_not_there"})
+    with pytest.raises(ConfigError, match="source of Nowhere cannot be read"):
+        outside_sources(replace(Recipe("popularity"), model=nowhere))

@@ -1,0 +1,129 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from small_impressions import small_log, small_world
+from towpath.evaluation.evaluate import evaluate
+from towpath.kernels.heads import HeadTask
+from towpath.methods.recipe import Recipe
+from towpath.methods.run import fit
+from towpath.models.factorization import Factorization
+from towpath.models.scorer import sizes_of
+from towpath.rng import Rng
+from towpath.training.impressions import ImpressionBatches
+from towpath.transport.impressions.held_out import HeldOut, hold_out
+from towpath.transport.impressions.library import Library
+from towpath.transport.impressions.members import MIXES, members_of, task_of
+from towpath.transport.impressions.settings import LibrarySettings
+from towpath.transport.impressions.targets import head_targets, head_weights
+
+LOG = small_log()
+FAST = {"library_epochs": 3, "member_dim": 4, "embedding_dim": 6}
+
+
+def test_targets_and_weights_by_hand() -> None:
+    batch = next(ImpressionBatches(LOG.train, 2, 50).epoch(1, Rng(0)))
+    known = torch.zeros(50)
+    known[:10] = 1
+    targets = head_targets(batch)
+    assert targets[:, 0, 0].eq(1).all()
+    assert targets[:, 1:].eq(0).all()
+    assert targets[:, 0, 1].equal(batch.clicks)
+    weights = head_weights(batch, known, torch.ones(50, 3))
+    assert weights[10:].eq(0).all()
+    torch.testing.assert_close(weights.sum((0, 1)), torch.ones(3))  # each head's loss is a mean
+    clicked = batch.clicks[:10] > 0
+    assert weights[:10, :, 2].sum(1).gt(0).equal(clicked)
+    assert weights[:10, 1:, 1].eq(0).all()  # draws say nothing about a click once shown
+    assert (weights[:10, 1:, 0] > 0).equal(batch.shown[:10, 1:] == 0)
+
+
+def test_members_without_the_held_out_impressions_never_hear_of_them() -> None:
+    members = members_of(LibrarySettings())
+    assert len(members) == 2 * len(MIXES)
+    library = Library(sizes_of(LOG.train), task_of(members, stacked=True), 4, Rng(0))
+    held = HeldOut(LOG.train.rows, 0.3, Rng(0))
+    keys = {(int(u), int(i)) for u, i in zip(held.users, held.items, strict=True)}
+    for batch in ImpressionBatches(LOG.train, 3, 64).epoch(1, Rng(0)):
+        weights = head_weights(batch, *held.left(batch))
+        used = weights.sum(2) > 0
+        for row, column in used.nonzero().tolist():
+            assert (int(batch.context.users[row]), int(batch.items[row, column])) not in keys
+        nothing = torch.zeros_like(weights)
+        task = HeadTask(
+            batch.context.users, batch.items, head_targets(batch), torch.stack([nothing, weights])
+        )
+        of_users, *_ = library.gradients(task).values()
+        by_member = of_users.view(LOG.train.n_users, 2, -1).abs().sum((0, 2))
+        assert by_member[0] == 0
+        assert by_member[1] > 0
+
+
+def test_requests_are_held_out_as_a_whole() -> None:
+    requests = np.arange(len(LOG.train.rows)) // 4
+    held = hold_out(replace(LOG.train.rows, requests=requests), 0.3, Rng(0))
+    by_request = [set(held[requests == r].tolist()) for r in np.unique(requests)]
+    assert all(len(kinds) == 1 for kinds in by_request)
+    assert 0.15 < held.mean() < 0.45
+
+
+def test_a_fit_is_a_normal_factorisation_and_the_last_epoch_is_kept() -> None:
+    found = fit(LOG, Recipe("mf", "transport", FAST))
+    assert type(found.scorer) is Factorization
+    assert found.best_epoch == len(found.history) == 3
+    assert 0 <= found.history[-1]["rank_loss"] < 1
+    again, other = (fit(LOG, Recipe("mf", "transport", FAST, seed)) for seed in (0, 1))
+    assert torch.equal(found.scorer.items.weight, again.scorer.items.weight)
+    assert not torch.equal(found.scorer.items.weight, other.scorer.items.weight)
+
+
+def test_a_resumed_fit_ends_where_an_undisturbed_one_does(tmp_path: Path) -> None:
+    whole = fit(LOG, Recipe("mf", "transport", FAST))
+    stopped: list[float] = []
+
+    def stop(row: dict[str, float]) -> None:
+        stopped.append(row["epoch"])
+        if len(stopped) == 2:
+            raise KeyboardInterrupt
+
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        fit(LOG, Recipe("mf", "transport", FAST), checkpoint=checkpoint, watch=stop)
+    resumed = fit(LOG, Recipe("mf", "transport", FAST), checkpoint=checkpoint)
+    assert torch.equal(whole.scorer.users.weight, resumed.scorer.users.weight)
+
+
+def test_the_penalty_goes_from_shown_only_to_imitation() -> None:
+    def seen(penalty: float) -> float:
+        found = fit(LOG, Recipe("mf", "transport", FAST | {"penalty": penalty, "library_epochs": 15}))
+        return evaluate(found.scorer, LOG, protocol="truth", relevance=small_world().relevance).overall[
+            "shown_share"
+        ]
+
+    assert members_of(LibrarySettings(penalty=0.0))[0].prices == (0.0, 1.0, 0.0)
+    assert members_of(LibrarySettings(penalty=4.0))[0].prices == (1.0, 0.25, 0.0)
+    assert seen(0.0) < seen(1.0) < seen(20.0)
+
+
+def test_clicks_alone_play_the_game() -> None:
+    settings = {"solver": "game", "epochs": 3, "embedding_dim": 6}
+    assert "penalty" in fit(LOG, Recipe("mf", "transport", settings)).history[-1]
+
+
+def test_true_clicks_are_more_than_those_of_plain_training_and_of_shown_pairs() -> None:
+    gains = []
+    for seed in (1, 2):
+        sizes = {"users": 300, "items": 150, "shown": 30, "exploration": 0.1, "seed": seed}
+        world, split = small_world(**sizes), small_log(**sizes)
+        rels = {
+            method: evaluate(
+                fit(split, Recipe("mf", method)).scorer, split, protocol="truth", relevance=world.relevance
+            ).metrics()["rel"]
+            for method in ("plain", "shown", "transport")
+        }
+        assert rels["transport"] > 1.2 * rels["shown"]
+        gains.append(rels["transport"] / rels["plain"])
+    assert np.mean(gains) > 1.05
