@@ -141,7 +141,7 @@ def write_rows(path: Path, title: str, heads: Sequence[str], rows: Sequence[Sequ
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [",".join(head.replace(",", "") for head in heads), *(",".join(row) for row in rows)]
     path.with_name(path.name + ".csv").write_text("\n".join(lines) + "\n")
-    text = [f"{title}.", "", "| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    text = [f"# {title}", "", "| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     text += ["| " + " | ".join(row) + " |" for row in rows]
     path.with_name(path.name + ".md").write_text("\n".join(text) + "\n")
     print("\n".join(text), flush=True)

@@ -1,4 +1,4 @@
-"""What a recommendation costs beside a bare endpoint of the same stack: wrk, 32 connections, loopback.
+"""What a recommendation costs compared with a bare endpoint of the same stack: wrk, 32 connections, loopback.
 
 python -m benchmarks.serving RUN [--seconds 5] [--rounds 3] [--out FILE.json]
 

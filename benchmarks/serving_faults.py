@@ -118,7 +118,7 @@ class Traffic:
             thread.join(30)
 
 
-def judged(log: str, answers: list[tuple[str, str]]) -> dict[str, Any]:
+def checked(log: str, answers: list[tuple[str, str]]) -> dict[str, Any]:
     tables = read_log(log)
     logged = dict(
         zip(*(tables.requests[name].to_pylist() for name in ("request_id", "model_version")), strict=True)
@@ -144,7 +144,7 @@ def kills(run: str, log: str, times: int) -> dict[str, Any]:
         process.wait()
         traffic.stop()
         answers += traffic.answers
-    return {"kills": times, **judged(log, answers)}
+    return {"kills": times, **checked(log, answers)}
 
 
 def swaps(runs: list[str], log: str, times: int, seconds: float = 60.0) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def swaps(runs: list[str], log: str, times: int, seconds: float = 60.0) -> dict[
         process.terminate()
         process.wait()
     told = {"swaps": times, "versions": len(set(versions)), "errors": dict(Counter(map(str, traffic.errors)))}
-    return {**told, **judged(log, traffic.answers)}
+    return {**told, **checked(log, traffic.answers)}
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ Every rule is a function from the text of a module to what breaks it, so that ea
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,9 +16,10 @@ MODULES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for pat
 # From the ground up: a module imports only from its own layer or from those before it. The package's own
 # __init__ stands outside: it is the door to everything and imports when it is called.
 LAYERS = (
-    "errors", "rng", "files", "plugins", "stats", "kernels", "data", "models", "ranking", "evaluation",
-    "training", "transport", "baselines", "bandit", "methods", "worlds", "diagnostics", "experiments",
-    "reports", "serving", "abtest", "cli", "testing",
+    "errors", "rng", "files", "device", "plugins", "stats", "kernels", "data", "models", "ranking",
+    "evaluation", "training", "transport", "baselines", "bandit", "methods", "tracking", "worlds",
+    "diagnostics",
+    "experiments", "reports", "serving", "abtest", "cli", "testing",
 )  # fmt: skip
 # Layers that stand side by side: neither imports the other, whichever comes first in the list above.
 PEERS = {frozenset({"evaluation", "training"})}
@@ -207,6 +209,12 @@ def test_modules_and_functions_stay_small() -> None:
 def test_no_module_is_a_bag() -> None:
     bags = {"utils", "util", "helpers", "helper", "common", "misc"}
     assert [module for module in MODULES if Path(module).stem in bags] == []
+
+
+def test_every_kernel_has_a_row_in_the_benchmark() -> None:
+    text = (ROOT.parents[1] / "benchmarks" / "kernels.py").read_text(encoding="utf-8")
+    kernels = {Path(module).stem for module in MODULES if module.startswith("kernels/")}
+    assert kernels - {"__init__", "available", "compiled"} - set(re.findall(r"\w+", text)) == set()
 
 
 def test_every_module_says_what_it_is() -> None:

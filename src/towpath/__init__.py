@@ -9,7 +9,7 @@
 Each function mirrors a verb of the command line. Heavy libraries are imported when one is called.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from towpath.methods.recipe import Recipe
     from towpath.models.scorer import Scorer
     from towpath.serving.recommender import Recommender
-    from towpath.training.fit import Fit
+    from towpath.training.fit import EpochMetrics, Fit
 
     __version__: str
 
 __all__ = [
     "Cleaning", "Columns", "Comparison", "Diagnosis", "Evaluation", "FeatureFiles", "Fit", "Interactions",
     "Positive", "Reading", "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "diagnose",
-    "evaluate", "fit", "load", "read", "save", "split", "tune",
+    "evaluate", "fit", "load", "read", "recommender", "refit", "save", "split", "tune",
 ]  # fmt: skip
 
 SplitStrategy = Literal["leave-last-two", "time", "random"]
@@ -132,20 +132,23 @@ def fit(
     model: "str | type[Scorer]" = "mf",
     method: "str | Method[Any]" = "plain",
     seed: int = 0,
+    device: str = "cpu",
+    on_epoch: "Callable[[EpochMetrics], None] | None" = None,
     **settings: Any,
 ) -> "Fit":
     """A trained model; `settings` are those of the model, the fit loop and the method, as in --set.
 
+    `on_epoch` is called with the numbers of every epoch, such as a `towpath.tracking.MlflowLogger`.
     Model and method are names, or a class that extends Scorer and a Method of your own.
     """
     from towpath.methods.recipe import Recipe
     from towpath.methods.run import fit
 
-    return fit(split, Recipe(model, method, settings, seed))
+    return fit(split, Recipe(model, method, settings, seed, device), watch=on_epoch)
 
 
 def evaluate(
-    model: "Fit | Scorer",
+    model: "Fit | Recommender | Scorer",
     split: "Split",
     *,
     protocol: "EvalProtocol" = "full",
@@ -153,18 +156,24 @@ def evaluate(
     k: int | Sequence[int] = 10,
     test: "Reading | Interactions | None" = None,
     candidates: "Reading | Interactions | None" = None,
+    device: str | None = None,
 ) -> "Evaluation":
     """Per-user values of every metric under a named protocol; `.metrics()` takes the means.
 
     `test` are events from outside to evaluate on instead of the split's own part; rows of users and items
     that do not occur in training are left out. With `candidates`, each user's targets are ranked among the
-    items that it has for the user, whatever the protocol.
+    items that it has for the user, whatever the protocol. With a device the model is moved there first;
+    otherwise it is evaluated where it is. The model is a fit,
+    what `load` gives, or a scorer.
     """
     from towpath.data.outside import align, with_test
+    from towpath.device import device_named
     from towpath.evaluation.evaluate import evaluate, evaluate_candidates
-    from towpath.training.fit import Fit
+    from towpath.serving.evaluated import scorer_to_evaluate
 
-    scorer = model.scorer if isinstance(model, Fit) else model
+    scorer = scorer_to_evaluate(model, split, outside=test is not None)
+    if device is not None:
+        scorer.to(device_named(device))
     if test is not None:
         split = with_test(split, align(_events_of(test), split.train)[0])
     if candidates is not None:
@@ -222,18 +231,41 @@ def diagnose(model: "Fit | Scorer", split: "Split", *, k: int = 10) -> "Diagnosi
     return diagnose(model.scorer if isinstance(model, Fit) else model, split, k=k)
 
 
-def save(model: "Fit", split: "Split", folder: str | Path) -> None:
-    """An artifact folder that `load` and the command line can serve from, without the training data."""
+def refit(model: "Fit | str | Path", split: "Split | None" = None) -> "Fit":
+    """The same recipe trained on all parts of the split, for the epochs that validation chose.
+
+    The model is a fit, with the split that it was made from, or a run folder. A test part that came from a
+    file is not trained on. Save it or recommend from it with the same split.
+    """
+    from towpath.serving.production import refit
+
+    return refit(model, split)
+
+
+def recommender(model: "Fit", split: "Split") -> "Recommender":
+    """Recommendations out of a fit, without saving it."""
+    from towpath.serving.artifact import artifact_of
+    from towpath.serving.recommender import Recommender
+
+    return Recommender(artifact_of(model, split, keep_shown=True))
+
+
+def save(model: "Fit", split: "Split", folder: str | Path, *, keep_shown: bool = False) -> None:
+    """An artifact folder that `load` and the command line can serve from, without the training data.
+
+    With `keep_shown` it also holds what users were shown, for recommending with `filter_shown=True`.
+    """
     from towpath.serving.artifact import artifact_of, save_artifact
 
-    save_artifact(artifact_of(model, split), Path(folder))
+    save_artifact(artifact_of(model, split, keep_shown=keep_shown), Path(folder))
 
 
-def load(folder: str | Path, *, models: "Sequence[type[Scorer]]" = ()) -> "Recommender":
+def load(folder: str | Path, *, models: "Sequence[type[Scorer]]" = (), device: str = "cpu") -> "Recommender":
     """The recommender of a run or artifact folder, once every byte of it has been checked.
 
     Its model must be registered, or be one of the classes `models`; a folder's word alone imports nothing.
+    It may have been trained on another device than it scores on.
     """
     from towpath.serving.recommender import load
 
-    return load(folder, models)
+    return load(folder, models, device)

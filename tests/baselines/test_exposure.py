@@ -148,7 +148,7 @@ def test_another_gaussian_constant_would_let_it_fall(monkeypatch: pytest.MonkeyP
 def test_what_was_taken_was_shown_and_the_rest_may_have_been() -> None:
     learned = learner()
     learned.epoch(1)
-    (block,) = exposure._blocks(learned._by_user, 8)
+    (block,) = exposure._blocks(learned._by_user, 8, learned.mu.device)
     users, items = vectors(learned)
     chances = learned._chances((users @ items.T).float(), block, learned.mu[None])
     assert torch.equal(chances[TAKEN > 0], torch.ones(int(TAKEN.sum())))

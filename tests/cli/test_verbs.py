@@ -48,7 +48,7 @@ def test_evaluate_for_people_names_the_protocol(towpath, wide: Path) -> None:
 
 def test_recommend(towpath, finished: Path) -> None:
     told = towpath("recommend", finished, "--user", "u42", "-k", 5, "--json").json
-    assert list(told) == ["user", "items", "fallback"]
+    assert list(told) == ["user", "items", "fallback", "how"]
     assert (told["user"], told["fallback"]) == ("u42", False)
     assert len(told["items"]) == 5
     assert all(list(item) == ["id", "score"] for item in told["items"])

@@ -71,3 +71,23 @@ def test_the_best_of_ones_own_candidates() -> None:
     block = candidate_block(np.array([0, 2]), np.array([[3, 0, 2], [1, NOTHING, NOTHING]]))
     scores = score_block(Fixed(TABLE), block, HISTORIES)
     assert best_of_block(scores, block, 2).tolist() == [[0, 2], [1, NOTHING]]
+
+
+def test_the_best_of_shared_candidates_in_their_own_codes() -> None:
+    everyone, candidates = np.array([0, 1, 2]), np.array([0, 2, 3])
+    found = top_k_lists(Fixed(TABLE), everyone, HISTORIES, 4, candidates=candidates)
+    assert found.items.tolist() == [[2, 3, NOTHING, NOTHING], [2, 0, 3, NOTHING], [NOTHING] * 4]
+    assert found.scores[1, :3].tolist() == [2, 1, 1]
+    open_to_all = top_k_lists(Fixed(TABLE), everyone, HISTORIES, 1, hide="nothing", candidates=candidates)
+    assert open_to_all.items.tolist() == [[0], [2], [3]]
+
+
+def test_all_items_as_candidates_are_the_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    users = np.array([1, UNKNOWN, 2, 1, 0])
+    fixed = Fixed(torch.cat([TABLE, TABLE[:1]]))  # the last row is whom nobody knows
+    whole = top_k_lists(fixed, users, HISTORIES, 3)
+    monkeypatch.setattr(blocks, "rows_per_block", lambda width: 2)
+    assert (
+        top_k_lists(fixed, users, HISTORIES, 3, candidates=np.arange(4)).items.tolist()
+        == whole.items.tolist()
+    )

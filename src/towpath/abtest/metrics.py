@@ -1,4 +1,4 @@
-"""What an experiment is judged by: ratios of sums over users."""
+"""What an experiment is measured by: ratios of sums over users."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -82,7 +82,7 @@ class ArmDay:
 
 @dataclass(frozen=True)
 class ServedLoop:
-    """The days, and what the A/B test says beside the truth."""
+    """The days, and what the A/B test says next to the truth."""
 
     days: tuple[ArmDay, ...]
     experiment: Experiment

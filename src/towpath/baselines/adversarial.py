@@ -6,6 +6,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from towpath.device import device_of
 from towpath.errors import ConfigError
 from towpath.models.capabilities import score_with_norm
 from towpath.models.players import longest_history, player_model
@@ -111,6 +112,7 @@ class AdversarialLearner(Learner):
         self._batches = make_batches(task.train, task.scorer, training, history_length=longest)
         self._adversary_optimiser = Optimiser([self.adversary], settings.learning_rate_g, training.clip_norm)
         self.link = PropensityLink(settings.min_propensity, settings.label_effect)
+        self.link.to(device_of(task.scorer))
         self._link_optimiser = Optimiser([self.link], settings.learning_rate_link)
 
     def players(self) -> dict[str, nn.Module]:

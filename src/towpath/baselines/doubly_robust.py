@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from towpath.baselines.propensity import PropensitySettings, floored, make_propensity
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.errors import ConfigError
 from towpath.models.capabilities import score_with_norm
 from towpath.models.players import longest_history, player_rng
@@ -90,7 +91,7 @@ class DoublyRobustLearner(Learner):
         )
         longest = longest_history(task.scorer, self.imputation)
         self._batches = make_batches(task.train, task.scorer, training, history_length=longest)
-        self.propensity = make_propensity(task.train, settings, task.rng)
+        self.propensity = make_propensity(task.train, settings, task.rng).to(device_of(task.scorer))
 
     def players(self) -> dict[str, nn.Module]:
         """The imputation model, and the exposure model if there is one."""
@@ -165,4 +166,4 @@ def _imputation_model(
     chosen = parse_settings(kind.settings_type, {"embedding_dim": settings.imputation_dim} if sized else {})
     model = kind(chosen, scorer.sizes)
     model.initialise(train, player_rng(rng, "imputation"))
-    return model
+    return model.to(device_of(scorer))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of, has_double
 from towpath.errors import ConfigError
 from towpath.kernels.ridge import gram_matrices, ridge_solve, rows_for
 from towpath.models.ease import interaction_matrix
@@ -104,15 +105,15 @@ class _Block:
     columns: Tensor  # (m,)
 
 
-def _blocks(interacted: "sparse.csr_matrix", dim: int) -> Iterator[_Block]:
+def _blocks(interacted: "sparse.csr_matrix", dim: int, device: torch.device) -> Iterator[_Block]:
     """All rows, so few at a time that neither the scores nor the Gram matrices of a block are large."""
     step = min(rows_per_block(interacted.shape[1]), rows_for(dim))
     for start in range(0, interacted.shape[0], step):
         rows = slice(start, min(start + step, interacted.shape[0]))
-        bounds = torch.from_numpy(interacted.indptr[start : rows.stop + 1]).long()
+        bounds = torch.from_numpy(interacted.indptr[start : rows.stop + 1]).long().to(device)
         lengths = bounds.diff()
-        columns = torch.from_numpy(interacted.indices[int(bounds[0]) : int(bounds[-1])]).long()
-        inside = torch.arange(len(lengths)).repeat_interleave(lengths)
+        columns = torch.from_numpy(interacted.indices[int(bounds[0]) : int(bounds[-1])]).long().to(device)
+        inside = torch.arange(len(lengths), device=device).repeat_interleave(lengths)
         yield _Block(rows, bounds[:-1] - bounds[0], inside, columns)
 
 
@@ -142,14 +143,16 @@ class ExposureLearner(Learner):
         scorer, train = task.scorer, task.train
         if not isinstance(scorer, Factorization):
             raise ConfigError(f"ExpoMF trains mf only, and the model is a {type(scorer).__name__}.")
+        if not has_double(device_of(scorer)):
+            raise ConfigError("ExpoMF computes in double precision, which this device lacks; use cpu.")
         self.scorer: Factorization = scorer
         self._settings = settings
         self._by_user = interaction_matrix(train)
         self._by_item = self._by_user.T.tocsr()
         shown = interaction_matrix(train.rows) if settings.known_exposure else self._by_user
         self._seen = {True: shown.T.tocsr(), False: shown}  # by item, by user
-        self._prior = _prior_counts(train, settings)
-        self.exposure = Exposure(train.n_items, settings.init_mu)
+        self._prior = _prior_counts(train, settings, device_of(scorer))
+        self.exposure = Exposure(train.n_items, settings.init_mu).to(device_of(scorer))
         with torch.no_grad():  # a pair's score is its inner product alone
             for table in (scorer.users, scorer.items):
                 table.weight[:, -1] = 0
@@ -186,11 +189,12 @@ class ExposureLearner(Learner):
         Each row of `interacted` belongs to one of `own`; E[a] is that of the vectors before.
         """
         by_item = interacted is self._by_item
-        shown = torch.empty(len(own), dtype=torch.float64)
-        for block in _blocks(interacted, own.shape[1]):
+        shown = torch.empty(len(own), dtype=torch.float64, device=own.device)
+        for block in _blocks(interacted, own.shape[1], own.device):
             chances = self._chances(own[block.rows] @ other.T, block, self._mu_of(block, by_item))
             seen = self._seen[by_item][block.rows].tocoo()
-            chances[torch.from_numpy(seen.row).long(), torch.from_numpy(seen.col).long()] = 1
+            rows, columns = (torch.from_numpy(a).long().to(own.device) for a in (seen.row, seen.col))
+            chances[rows, columns] = 1
             shown[block.rows] = chances.sum(1, dtype=torch.float64)
             right = functional.embedding_bag(block.columns, other, block.starts, mode="sum")
             # Both sides over the precision.
@@ -218,8 +222,8 @@ class ExposureLearner(Learner):
         Exposures are summed over.
         """
         users, items = self.scorer.users.weight[:, :-1], self.scorer.items.weight[:, :-1]
-        total = torch.zeros((), dtype=torch.float64)
-        for block in _blocks(self._by_user, users.shape[1]):
+        total = torch.zeros((), dtype=torch.float64, device=users.device)
+        for block in _blocks(self._by_user, users.shape[1], users.device):
             scores = users[block.rows] @ items.T
             not_interacted, interacted = pair_log_evidence(scores, self.mu[None], self._settings.precision)
             not_interacted[block.inside, block.columns] = interacted[block.inside, block.columns]
@@ -230,14 +234,16 @@ class ExposureLearner(Learner):
         return float(total + ((first - 1) * mu.log() + (second - 1) * torch.log1p(-mu)).sum())
 
 
-def _prior_counts(train: Interactions, settings: ExposureSettings) -> tuple[Tensor, Tensor]:
+def _prior_counts(
+    train: Interactions, settings: ExposureSettings, device: torch.device
+) -> tuple[Tensor, Tensor]:
     """The numbers a and b of every item's Beta prior: (n_items,) each.
 
         a_i = a + n p_i,   b_i = b + n (1 - p_i),   p_i = (c_i / max c)^prior_power
 
     with c the items' counts and n = prior_weight times the number of users.
     """
-    counts = torch.from_numpy(train.item_counts).double()
+    counts = torch.from_numpy(train.item_counts).double().to(device)
     share = (counts / counts.max().clamp(min=1)) ** settings.prior_power
     further = settings.prior_weight * train.n_users
     return settings.prior_shown + further * share, settings.prior_hidden + further * (1 - share)

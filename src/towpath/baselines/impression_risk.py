@@ -6,6 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from towpath.device import device_of
 from towpath.models.headed import with_heads
 from towpath.models.scorer import Scorer, Settings
 from towpath.training.fit import EpochMetrics
@@ -39,9 +40,10 @@ class ImpressionRiskLearner(Learner):
         """One pass over the impressions."""
         self._optimiser.set_lr_scale(self._training.lr_scale(number))
         self.scorer.train()
+        device = device_of(self.scorer)
         total = torch.zeros(())
         for batch in self._batches.epoch(number, self._rng, self.scorer.history_length):
-            risk, norm = self._risk(self.scorer, batch)
+            risk, norm = self._risk(self.scorer, batch.to(device))
             loss = risk + self._training.l2 * norm
             self._optimiser.step(loss)
             total += loss.detach().cpu()

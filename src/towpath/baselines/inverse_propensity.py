@@ -7,6 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from towpath.baselines.propensity import PropensitySettings, floored, make_propensity
+from towpath.device import device_of
 from towpath.models.capabilities import score_with_norm
 from towpath.training.batches import Batch, make_batches
 from towpath.training.fit import EpochMetrics
@@ -92,7 +93,7 @@ class InversePropensityLearner(Learner):
         self._train, self._training, self._settings, self._rng = task.train, task.training, settings, task.rng
         self._batches = make_batches(task.train, task.scorer, task.training)
         self._optimiser = Optimiser([task.scorer], task.training.learning_rate, task.training.clip_norm)
-        self.propensity = make_propensity(task.train, settings, task.rng)
+        self.propensity = make_propensity(task.train, settings, task.rng).to(device_of(task.scorer))
 
     def players(self) -> dict[str, nn.Module]:
         """The exposure model, if there is one."""

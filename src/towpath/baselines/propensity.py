@@ -127,11 +127,11 @@ class ModelPropensity(Propensity):
     @torch.no_grad()
     def _highest(self, train: Interactions) -> Tensor:
         """The highest chance among the logged pairs."""
-        users, items = torch.from_numpy(train.users).long(), torch.from_numpy(train.items).long()
-        highest = torch.tensor(-torch.inf)
+        users, items = (torch.from_numpy(c).long().to(self.top.device) for c in (train.users, train.items))
+        highest = torch.full_like(self.top, -torch.inf)
         for start in range(0, len(train), _ROWS):
             some = users[start : start + _ROWS]
-            nothing_before = torch.zeros(len(some), 0, dtype=torch.long)
+            nothing_before = some.new_zeros(len(some), 0)
             scores = self.scorer.score(Context(some, nothing_before), items[start : start + _ROWS, None])
             highest = torch.maximum(highest, scores.max())
         return torch.sigmoid(highest)

@@ -19,12 +19,14 @@ from towpath.cli.demo import demo
 from towpath.cli.diagnose import diagnose
 from towpath.cli.evaluate import evaluate
 from towpath.cli.experiment import experiment
+from towpath.cli.export import export
 from towpath.cli.fit import fit
 from towpath.cli.groups import spread
 from towpath.cli.log import log_app
 from towpath.cli.ope import ope
 from towpath.cli.output import Interrupted
 from towpath.cli.paper import paper_app
+from towpath.cli.production import refit, update
 from towpath.cli.recommend import recommend, similar
 from towpath.cli.report import report
 from towpath.cli.serve import serve
@@ -49,7 +51,8 @@ app.add_typer(simulate_app, name="simulate")
 app.add_typer(paper_app, name="paper")
 app.add_typer(log_app, name="log")
 VERBS = (
-    demo, fit, evaluate, compare, sweep, tune, report, recommend, similar, diagnose, ope, serve, experiment,
+    demo, fit, evaluate, compare, sweep, tune, report, refit, update, export, recommend, similar, diagnose,
+    ope, serve, experiment,
 )  # fmt: skip
 for verb in VERBS:
     app.command()(spread(verb))

@@ -63,7 +63,7 @@ def compare(
     from towpath.experiments.result_store import refuse_foreign
 
     tuned = read_tuned(options.tuned or ())
-    recipes = recipes_of(_names(options), parse_settings(training.set), tuned)
+    recipes = recipes_of(_names(options), parse_settings(training.set), tuned, training.device)
     for recipe in recipes.values():
         recipe.resolve()  # wrong settings are reported before the data are read, which may take long
     if options.out is not None:

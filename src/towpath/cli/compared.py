@@ -50,14 +50,16 @@ def say_other_data(tuned: Mapping[Pair, Tuned], fingerprint: str, output: Output
 
 
 def recipes_of(
-    names: tuple[list[str], list[str]], settings: dict[str, Any], tuned: Mapping[Pair, Tuned]
+    names: tuple[list[str], list[str]], settings: dict[str, Any], tuned: Mapping[Pair, Tuned], device: str
 ) -> "dict[str, Recipe]":
     """One recipe for each pair of model and method, called by what tells it from the others.
 
     What is set comes after what was tuned: for all first, then for one model or method.
     """
+    from towpath.device import device_named
     from towpath.methods.recipe import Recipe
 
+    device_named(device)  # said before any data are read
     models, methods = names
     pairs = _pairs(models, methods)
     _refuse_unknown(settings, [*models, *methods])
@@ -69,7 +71,9 @@ def recipes_of(
             )
     return {
         _label(pair, names): Recipe(
-            *pair, {**(tuned[pair].settings if pair in tuned else {}), **_settings_of(pair, settings)}
+            *pair,
+            {**(tuned[pair].settings if pair in tuned else {}), **_settings_of(pair, settings)},
+            device=device,
         )
         for pair in pairs
     }

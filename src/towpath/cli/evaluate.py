@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from towpath.cli.options import DataOptions, RunFolder, lengths_in
+from towpath.cli.options import DataOptions, Device, RunFolder, lengths_in
 from towpath.cli.output import Listing, Output
 from towpath.cli.outside import read_outside
 from towpath.cli.prepare import use_threads
@@ -54,6 +54,7 @@ class EvaluateOptions:
         ),
     ] = None
     k: Annotated[str, typer.Option("--k", "-k", help="Length of the lists; several with commas.")] = "10"
+    device: Device = "cpu"
 
 
 def evaluate(run: RunFolder, options: EvaluateOptions, columns: DataOptions, output: Output) -> None:
@@ -61,10 +62,12 @@ def evaluate(run: RunFolder, options: EvaluateOptions, columns: DataOptions, out
     use_threads(1)
     protocol = _protocol(options)
     lengths = lengths_in(options.k)
+    from towpath.device import device_named
     from towpath.serving.run import Run
 
-    opened = Run(run)
+    place, opened = device_named(options.device), Run(run)
     split = _split(opened, options, columns, output)
+    opened.artifact.scorer.to(place)
     with output.working(f"Evaluating {run}"):
         result = _evaluate(opened, split, protocol, options, columns, lengths, output)
     if result.users_left_out:
@@ -95,7 +98,10 @@ def _protocol(options: EvaluateOptions) -> str:
 
 
 def _split(run: "Run", options: EvaluateOptions, columns: DataOptions, output: Output) -> "Split":
+    from towpath.serving.run import refuse_nothing_left
+
     if options.test is None:
+        refuse_nothing_left(run)
         return run.split
     if options.on != "test":
         raise ConfigError("--test FILE is a test part; leave --on out.")

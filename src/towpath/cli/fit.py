@@ -11,11 +11,13 @@ from towpath.cli.options import Data, Preparation, Training, parse_settings
 from towpath.cli.output import Interrupted, Listing, Output
 from towpath.cli.outside import read_outside
 from towpath.cli.prepare import read_data, record_of, split_data, use_threads
+from towpath.cli.track import tracker_of
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
     from towpath.methods.recipe import Recipe
     from towpath.serving.run import Plan, Run
+    from towpath.tracking import MlflowLogger
     from towpath.training.fit import EpochMetrics, Fit
 
 
@@ -37,8 +39,8 @@ class FitOptions:
         str,
         typer.Option(
             help="How it is trained: plain, transport, ipw, expomf, adversarial, doubly-robust or "
-            "causal-embedding; from a log with propensities bandit-ips, bandit-snips, poem, norm-poem, "
-            "bandit-dm or bandit-dr."
+            "causal-embedding; on a log of impressions also shown, imitation, esmm, escm2 or conservative; "
+            "with propensities bandit-ips, bandit-snips, poem, norm-poem, bandit-dm or bandit-dr."
         ),
     ] = "plain"
     w: Annotated[
@@ -55,6 +57,16 @@ class FitOptions:
         str | None, typer.Option(metavar="FILE", help="Events to test on, instead of a part of DATA.")
     ] = None
     seed: Annotated[int, typer.Option(min=0, help="The seed of all random numbers.")] = 0
+    track: Annotated[
+        str | None,
+        typer.Option(
+            metavar="mlflow", help="Log parameters, metrics by epoch and the model to this tracker."
+        ),
+    ] = None
+    track_uri: Annotated[
+        str | None,
+        typer.Option(metavar="URI", help="Where the tracker keeps it; sqlite:///mlflow.db unless given."),
+    ] = None
     resume: Annotated[
         bool,
         typer.Option("--resume", help="Resume the run in this folder; recipe and data must be the same."),
@@ -68,16 +80,18 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
     from towpath.serving.run import open_run, refuse_existing
 
     settings = _with_players(parse_settings(training.set), options)
-    recipe = Recipe(options.model, options.method, settings, options.seed)
+    recipe = Recipe(options.model, options.method, settings, options.seed, training.device)
     recipe.resolve()  # a wrong setting is said before the data are read, which may take long
     refuse_existing(options.out, resume=options.resume)
+    tracker_of(options.track, options.track_uri, str(options.out))  # so is a tracker that is not there
     try:
         plan = _plan(data, recipe, options, prepare, output)
         run = open_run(options.out, plan, resume=options.resume)
         if run.finished:
             output.say(f"{run.folder} is finished already; nothing is left to do.")
         else:
-            _train(run, plan, output)
+            with tracker_of(options.track, options.track_uri, str(options.out)) as tracker:
+                _train(run, plan, output, tracker)
     except KeyboardInterrupt:
         raise Interrupted(_how_to_go_on(options.out)) from None
     _show(run, output)
@@ -133,7 +147,7 @@ def _plan(data: str, recipe: "Recipe", options: FitOptions, prepare: Preparation
     return Plan(split, recipe, {**record, **files})
 
 
-def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":
+def _train(run: "Run", plan: "Plan", output: Output, tracker: "MlflowLogger | None") -> "Fit":
     done = len(run.history)
     if done:
         output.say(f"Resuming after epoch {done}.")
@@ -143,8 +157,13 @@ def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":
         def watch(row: "EpochMetrics") -> None:
             for line in lines(row):
                 output.say(line)
+            if tracker is not None:
+                tracker(row)
 
         fitted = run.train(plan, watch=watch)
+    if tracker is not None:
+        tracker.log_fit(fitted)
+        tracker.log_folder(run.folder / "artifact")
     for remark in fitted.scorer.remarks:
         output.say(remark)
     return fitted

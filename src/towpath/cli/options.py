@@ -20,6 +20,9 @@ Data = Annotated[
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder that towpath fit --out wrote.")]
 Jobs = Annotated[int, typer.Option(min=1, help="Fits at the same time, each on one thread.")]
+Device = Annotated[
+    str, typer.Option(help="Where it is computed: cpu, cuda (cuda:1 is the second one) or mps.")
+]
 HowMany = Annotated[int, typer.Option("--k", "-k", help="Length of the lists.")]
 
 _COLUMNS, _CLEANING, _SPLIT = "Columns of your own files", "Cleaning", "Split"
@@ -148,7 +151,7 @@ class Preparation(DataOptions):
 
 @dataclass(frozen=True)
 class Training:
-    """What is set about the model and its training, and on how many threads it runs."""
+    """What is set about the model and its training, and where it runs."""
 
     set: Annotated[
         list[str] | None,
@@ -158,6 +161,7 @@ class Training:
         int,
         typer.Option(min=1, help="Threads; with one, the same seed gives the same floats everywhere."),
     ] = 1
+    device: Device = "cpu"
 
 
 def parse_settings(pairs: Sequence[str] | None) -> dict[str, Any]:

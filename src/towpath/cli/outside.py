@@ -22,14 +22,14 @@ def read_outside(
     """
     from towpath.data.outside import align
 
-    reading = read_data(file, _options_like(file, options, like), output, complete=False)
+    reading = read_data(file, options_like(file, options, like), output, complete=False)
     events, unknown = align(reading.interactions, train)
     if unknown.rows:
         output.say(unknown.sentence())
     return events
 
 
-def _options_like(file: str, options: DataOptions, like: Mapping[str, Any]) -> DataOptions:
+def options_like(file: str, options: DataOptions, like: Mapping[str, Any]) -> DataOptions:
     """The options, filled up with what the training data were read by."""
     from towpath.data.columns import Columns
     from towpath.data.sources import columns_among

@@ -1,38 +1,214 @@
 """towpath recommend and similar: lists out of a run."""
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from towpath.cli.options import HowMany, RunFolder
+from towpath.cli.options import Device, HowMany, RunFolder, names_in
 from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import use_threads
+from towpath.errors import ConfigError
 
-User = Annotated[str, typer.Option(help="The user's own id.", show_default=False)]
-Item = Annotated[str, typer.Option(help="The item's own id.", show_default=False)]
+if TYPE_CHECKING:
+    from towpath.serving.answers import Recommendation
+    from towpath.serving.batch import Audience
+    from towpath.serving.catalogue import ListRules
+    from towpath.serving.recommender import Recommender
+
+Items = Annotated[
+    list[str], typer.Option("--item", help="The item's own id; repeat for more.", show_default=False)
+]
 
 
-def recommend(run: RunFolder, user: User, output: Output, k: HowMany = 10) -> None:
+@dataclass(frozen=True)
+class Whom:
+    """For whom, and where the lists go."""
+
+    user: Annotated[list[str] | None, typer.Option("--user", help="The user's own id; repeat for more.")] = (
+        None
+    )
+    users: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A Parquet, CSV or text file of user ids.")
+    ] = None
+    all: Annotated[bool, typer.Option("--all", help="All users of the model; needs --out.")] = False
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write lists to lists.parquet or lists.csv: user, item, rank, score."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Which:
+    """Which items may be in a list."""
+
+    candidates: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file of item ids: rank these only.")
+    ] = None
+    exclude: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file of item ids: never recommend these.")
+    ] = None
+    history: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID,ID",
+            help="What the user has interacted with, oldest first, instead of what the log says.",
+        ),
+    ] = None
+    filter_seen: Annotated[bool, typer.Option(help="Leave out what the user has interacted with.")] = True
+    filter_shown: Annotated[
+        bool, typer.Option("--filter-shown", help="Leave out everything that the user was shown.")
+    ] = False
+
+
+def recommend(
+    run: RunFolder, whom: Whom, which: Which, output: Output, k: HowMany = 10, device: Device = "cpu"
+) -> None:
     """Recommend items that the user has not had yet; unknown users get the most popular ones."""
     use_threads(1)
-    from towpath.serving.recommender import FALLBACK, load
+    from towpath.serving.batch import refuse_unknown_ending
+    from towpath.serving.recommender import load
 
-    answer = load(run).recommend(user, k)
-    if answer.fallback:
-        output.say(f"The model was not trained on user {user!r}; this is the fallback, {FALLBACK}.")
-    title = f"For user {user}" + (f" (fallback: {FALLBACK})" if answer.fallback else "")
-    items = _listed(answer.items, answer.scores)
-    output.show({"user": user, "items": items, "fallback": answer.fallback}, _listing(title, items))
+    _refuse_mixed(whom, which)
+    if whom.out is not None:
+        refuse_unknown_ending(whom.out)
+    served = load(run, device=device)
+    if whom.out is not None:
+        _write(served, whom, which, output, k)
+        return
+    answers = served.recommend_many(
+        _users(whom),
+        k,
+        histories=None if which.history is None else [names_in(which.history, "--history")],
+        candidates=_ids(which.candidates),
+        exclude=_ids(which.exclude) or (),
+        filter_seen=which.filter_seen,
+        filter_shown=which.filter_shown,
+    )
+    _say_unknown(served, which, output)
+    told = [_told(answer) for answer in answers]
+    output.show(
+        told[0] if whom.user is not None and len(told) == 1 else {"lists": told},
+        *(_shown(answer, output) for answer in answers),
+    )
 
 
-def similar(run: RunFolder, item: Item, output: Output, k: HowMany = 10) -> None:
-    """List the items most like one item."""
+def similar(run: RunFolder, item: Items, output: Output, k: HowMany = 10) -> None:
+    """List the items most like one item, or like each of several."""
     use_threads(1)
     from towpath.serving.recommender import load
 
-    answer = load(run).similar(item, k)
+    answers = load(run).similar(list(item), k)
+    told = [{"item": one.item, "items": _listed(one.items, one.scores)} for one in answers]
+    output.show(
+        told[0] if len(told) == 1 else {"lists": told},
+        *(_listing(f"Like item {one['item']}", one["items"]) for one in told),
+    )
+
+
+def _refuse_mixed(whom: Whom, which: Which) -> None:
+    """Nothing, unless it is not clear for whom lists are asked."""
+    ways = [whom.user is not None, whom.users is not None, whom.all]
+    if sum(ways) != 1:
+        raise ConfigError(
+            "recommend takes one of --user U (once or more), --users FILE and --all, and "
+            f"{sum(ways)} of them came."
+        )
+    if whom.all and whom.out is None:
+        raise ConfigError("--all makes very many lists; say where to write them with --out lists.parquet.")
+    if which.history is not None and (whom.user is None or len(whom.user) != 1 or whom.out is not None):
+        raise ConfigError("--history is that of one user; give it with one --user and without --out.")
+
+
+def _write(served: "Recommender", whom: Whom, which: Which, output: Output, k: int) -> None:
+    """Lists to a file, and how many of them there are."""
+    from towpath.serving.batch import write_lists
+
+    assert whom.out is not None
+    audience = _audience(served, whom, output)
+    rules = _rules(served, which, k)
+    _say_unknown(served, which, output)
+    with output.transfer(f"Lists for {len(audience.codes):,} users") as bar:
+        done = write_lists(served, audience, rules, whom.out, lambda n: bar(n, len(audience.codes)))
+    if done.fallback_users:
+        output.say(
+            f"{done.fallback_users:,} of {done.users:,} users got the fallback, the most popular items."
+        )
+    result = {
+        "out": str(whom.out),
+        "users": done.users,
+        "rows": done.rows,
+        "k": k,
+        "fallback_users": done.fallback_users,
+    }
+    output.show(result, Listing("Lists", ("", ""), list(result.items())))
+
+
+def _audience(served: "Recommender", whom: Whom, output: Output) -> "Audience":
+    from towpath.serving.batch import audience_of, everyone
+
+    if whom.all:
+        return everyone(served)
+    users = _users(whom)
+    audience = audience_of(served, users)
+    unknown = [user for user, code in zip(users, audience.codes.tolist(), strict=True) if code < 0]
+    if unknown:
+        output.say(
+            f"{len(unknown):,} of {len(users):,} users are unknown to the model (first: {unknown[0]!r})."
+        )
+    return audience
+
+
+def _users(whom: Whom) -> list[Any]:  # ids of any type
+    from towpath.data.id_files import read_id_file
+
+    return list(whom.user) if whom.users is None else read_id_file(whom.users, "user")  # type: ignore[arg-type]  # one of both is there
+
+
+def _rules(served: "Recommender", which: Which, k: int) -> "ListRules":
+    from towpath.serving.catalogue import ListRules, candidate_codes, check_k
+
+    items = served.artifact.item_ids
+    check_k(k, len(items))
+    allowed = candidate_codes(items, _ids(which.candidates), _ids(which.exclude) or ())
+    return ListRules(k, allowed, which.filter_seen, which.filter_shown)
+
+
+def _ids(path: Path | None) -> list[Any] | None:  # ids of any type
+    from towpath.data.id_files import read_id_file
+
+    return None if path is None else read_id_file(path, "item")
+
+
+def _say_unknown(served: "Recommender", which: Which, output: Output) -> None:
+    """How many of the items that were given are none of the model's."""
+    given = {"candidates": _ids(which.candidates), "excluded items": _ids(which.exclude)}
+    if which.history is not None:
+        given["items of the history"] = names_in(which.history, "--history")
+    for what, ids in given.items():
+        codes = served.artifact.item_ids.codes(ids or ())
+        unknown = [one for one, code in zip(ids or (), codes.tolist(), strict=True) if code < 0]
+        if unknown:
+            output.say(
+                f"{len(unknown):,} of {len(ids or ()):,} {what} are unknown (first: {unknown[0]!r}): ignored."
+            )
+
+
+def _told(answer: "Recommendation") -> dict[str, Any]:  # any JSON
     items = _listed(answer.items, answer.scores)
-    output.show({"item": item, "items": items}, _listing(f"Like item {item}", items))
+    return {"user": answer.user, "items": items, "fallback": answer.fallback, "how": answer.how}
+
+
+def _shown(answer: "Recommendation", output: Output) -> Listing:
+    from towpath.serving.answers import FALLBACK
+
+    if answer.fallback:
+        output.say(f"The model was not trained on user {answer.user!r}; this is the fallback, {FALLBACK}.")
+    remark = {"model": "", FALLBACK: f" (fallback: {FALLBACK})"}.get(answer.how, f" ({answer.how})")
+    return _listing(f"For user {answer.user}{remark}", _listed(answer.items, answer.scores))
 
 
 def _listed(ids: tuple[Any, ...], scores: tuple[float, ...]) -> list[dict[str, Any]]:  # ids of any type

@@ -36,7 +36,7 @@ class ServeOptions:
     holdout: Annotated[
         float, typer.Option(help="Share of the users who keep the first arm's model, as an arm of their own.")
     ] = 0.0
-    salt: Annotated[str, typer.Option(help="Another salt deals all users to the arms anew.")] = "towpath"
+    salt: Annotated[str, typer.Option(help="Another salt assigns all users to the arms anew.")] = "towpath"
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1"
     port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")] = 8080
     workers: Annotated[int, typer.Option(min=1, help="Processes that share the port.")] = 1

@@ -97,7 +97,7 @@ def run(folder: WorldFolder, options: RunOptions, training: Training, output: Ou
     from towpath.models.registry import parse_settings as parsed
     from towpath.worlds.store import load_world
 
-    arms = _arms(options, parse_settings(training.set))
+    arms = _arms(options, parse_settings(training.set), training.device)
     loop = {name: getattr(options, name) for name in ("rounds", "k", "exploration")}
     with output.working(f"Reading {folder}"):
         start = Start(load_world(folder)[0], parsed(LoopSettings, loop), options.seed)
@@ -135,12 +135,12 @@ def _semi_synthetic(
     return world, about
 
 
-def _arms(options: RunOptions, settings: dict[str, Any]) -> "list[Arm]":
+def _arms(options: RunOptions, settings: dict[str, Any], device: str) -> "list[Arm]":
     from towpath.experiments.loop import Arm
 
     names = names_in(options.arms, "--arms")
     methods = [name for name in names if name != RANDOM]
-    recipes = recipes_of(([options.model], methods), settings, {}) if methods else {}
+    recipes = recipes_of(([options.model], methods), settings, {}, device) if methods else {}
     trained = dict(zip(methods, recipes.values(), strict=True))
     return [Arm(name, trained.get(name)) for name in names]
 

@@ -1,4 +1,4 @@
-"""towpath simulate serve: the closed loop through a real server, and its A/B test beside the truth."""
+"""towpath simulate serve: the closed loop through a real server, and its A/B test next to the truth."""
 
 import tempfile
 from dataclasses import asdict, dataclass
@@ -59,7 +59,7 @@ def _run(world: Path, options: ServedOptions, training: Training, output: Output
     from towpath.worlds.store import load_world
 
     methods = names_in(options.arms, "--arms")
-    recipes = recipes_of(([options.model], methods), parse_settings(training.set), {})
+    recipes = recipes_of(([options.model], methods), parse_settings(training.set), {}, training.device)
     arms = dict(zip(methods, recipes.values(), strict=True))
     told = {"days": options.days, "retrain_every": options.retrain_every, "epsilon": options.epsilon}
     settings = ServedLoopSettings.model_validate({**told, "visitors": {"k": options.k}})

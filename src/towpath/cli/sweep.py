@@ -66,7 +66,7 @@ def sweep(
     from towpath.files import refuse_unwritable
 
     methods = names_in(",".join(filter(None, [options.method, options.reference])), "--reference")
-    all_recipes = recipes_of(([options.model], methods), parse_settings(training.set), {})
+    all_recipes = recipes_of(([options.model], methods), parse_settings(training.set), {}, training.device)
     base, *others = all_recipes.values()
     references = dict(zip(methods[1:], others, strict=True))
     for recipe in others:

@@ -65,7 +65,7 @@ def tune(data: Data, options: TuneOptions, training: Training, prepare: Preparat
     use_threads(training.threads)
     from towpath.experiments.trials import refuse_other_folder, stored_trials
 
-    tuning = _tuning(options, parse_settings(training.set))
+    tuning = _tuning(options, parse_settings(training.set), training.device)
     refuse_other_folder(options.out)
     stored = len(stored_trials(options.out))
     if stored:
@@ -81,12 +81,14 @@ def tune(data: Data, options: TuneOptions, training: Training, prepare: Preparat
     _show(tuned, commands, options, output)
 
 
-def _tuning(options: TuneOptions, settings: dict[str, Any]) -> "Tuning":
+def _tuning(options: TuneOptions, settings: dict[str, Any], device: str) -> "Tuning":
+    from towpath.device import device_named
     from towpath.experiments.tune import Tuning
     from towpath.methods.recipe import Recipe
 
+    device_named(device)  # said before any data are read
     return Tuning(
-        recipe=Recipe(options.model, options.method, settings),
+        recipe=Recipe(options.model, options.method, settings, device=device),
         grid=parse_grid(options.grid),
         seeds=seeds_in(options.seeds),
         metric=cast("Metric", options.metric),  # checked there, as the next

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from towpath.errors import ConfigError
+from towpath.evaluation.display import html_table
 from towpath.evaluation.result import Evaluation
 from towpath.rng import Rng
 from towpath.stats.estimate import Estimate
@@ -87,6 +88,16 @@ class Comparison:
             "rows": [row.to_json() for row in self.rows],
             "differences": [difference.to_json() for difference in self.differences],
         }
+
+    def _repr_html_(self) -> str:
+        means = [(row.label, row.protocol, row.metric, row.mean, row.sd) for row in self.rows]
+        gaps = [(d.a, d.b, d.protocol, d.metric, d.mean, d.low, d.high) for d in self.differences]
+        title = f"{self.on}, k = {self.k}, {self.users:,} users, {self.seeds:,} seeds"
+        return html_table(title, ("", "protocol", "metric", "mean", "sd"), means) + html_table(
+            "Differences a - b, with 95 % intervals",
+            ("a", "b", "protocol", "metric", "mean", "low", "high"),
+            gaps,
+        )
 
 
 def compare(

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from towpath.evaluation.display import html_table
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -25,6 +27,10 @@ class Evaluation:
         Users for whom a metric is no number, such as AUC without both labels, are left out of its mean.
         """
         return {name: mean_of_numbers(values) for name, values in self.per_user.items()} | self.overall
+
+    def _repr_html_(self) -> str:
+        title = f"{self.protocol}, {self.on}, k = {self.k}, {len(self.users):,} users"
+        return html_table(title, ("metric", "mean"), self.metrics().items())
 
 
 def mean_of_numbers(values: NDArray[np.float64]) -> float:

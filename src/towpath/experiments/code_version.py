@@ -19,8 +19,8 @@ from towpath.models.registry import model_type
 # What decides the result of a fit, an evaluation or a simulated round. How results are stored, reported or
 # served is not listed, so a new column on a page does not make old fits useless.
 NUMERIC = (
-    "rng.py", "stats", "kernels", "data", "models", "ranking", "evaluation", "training", "transport",
-    "baselines", "bandit", "methods", "worlds", "diagnostics/weights.py", "experiments/loop.py",
+    "rng.py", "device.py", "stats", "kernels", "data", "models", "ranking", "evaluation", "training",
+    "transport", "baselines", "bandit", "methods", "worlds", "diagnostics/weights.py", "experiments/loop.py",
 )  # fmt: skip
 _LENGTH = 12
 _NOT_OUTSIDE = ("towpath", "torch", "pydantic")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from towpath.device import device_named
 from towpath.errors import ConfigError, unknown_name
 from towpath.methods.registry import AnyMethod, method_name, method_named
 from towpath.models.registry import Model, model_name, model_type, parse_settings, refuse_untrainable
@@ -33,6 +34,7 @@ class Recipe:
     method: AnyMethod = "plain"
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    device: str = "cpu"  # where it is trained; no part of what it is, like the number of threads
 
     @property
     def model_name(self) -> str:
@@ -50,8 +52,12 @@ class Recipe:
         return {"model": self.model_name, "method": self.method_name}
 
     def resolve(self) -> Resolved:
-        """Every setting as it will be used; an unknown key or a value that cannot be is a ConfigError."""
+        """Every setting as it will be used.
+
+        An unknown key, a value that cannot be or a device that is not there is a ConfigError.
+        """
         kinds = self._kinds()
+        device_named(self.device)
         self._refuse_other_models()
         # What suits the method comes after what suits the model, and what was asked for after both.
         shares: list[dict[str, Any]] = [{}, self._suited(), {}]

@@ -1,10 +1,11 @@
 """From a split and a recipe to a fit."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from towpath.data.split import Split
+from towpath.device import device_named
 from towpath.evaluation.evaluate import Validator
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import method_named
@@ -13,9 +14,17 @@ from towpath.models.registry import model_type
 from towpath.models.scorer import Scorer, sizes_of
 from towpath.rng import Rng
 from towpath.training.fit import EpochMetrics, Fit
-from towpath.training.loop import train
+from towpath.training.loop import train, train_for
 from towpath.training.plain import PlainLearner
 from towpath.training.task import TrainingTask
+
+
+@dataclass(frozen=True)
+class FixedEpochs:
+    """Training for a given number of epochs, without validation."""
+
+    epochs: int
+    start: Callable[[Scorer], None] | None = None  # fills the scorer with what an earlier one has learned
 
 
 def fit(
@@ -24,8 +33,11 @@ def fit(
     *,
     checkpoint: Path | None = None,
     watch: Callable[[EpochMetrics], None] | None = None,
+    fixed: FixedEpochs | None = None,
 ) -> Fit:
     """Train the recipe's model by its method; validation chooses the epoch, test is never looked at.
+
+    With `fixed` it is trained for that many epochs instead, and the split needs no validation part.
 
     With a checkpoint path, progress is kept there after every epoch and found again: a run that was killed
     goes on to the same floats. `watch` is called with every epoch's row.
@@ -35,13 +47,27 @@ def fit(
     sizes = sizes_of(split.train)
     scorer = model_type(recipe.model)(resolved.model, sizes)
     scorer.initialise(split.train, rng)
+    scorer.to(device_named(recipe.device))  # it starts the same everywhere: drawn on the CPU, then moved
     if not any(p.requires_grad for p in scorer.parameters()):
-        return Fit(scorer, (), 0, "the model is whole from its start; there is nothing to train")
+        done = Fit(scorer, (), 0, "the model is whole from its start; there is nothing to train")
+        return replace(done, recipe=recipe)
     task = TrainingTask(scorer, split.train, resolved.training, rng)
     if checkpoint is None or not checkpoint.exists():
-        _pretrain(task)
+        _prepare(task, fixed)
     learner = method_named(recipe.method).learner(task, resolved.method)
-    return train(learner, _validation(split), resolved.training, checkpoint=checkpoint, watch=watch)
+    if fixed is not None:
+        done = train_for(learner, fixed.epochs, checkpoint=checkpoint, watch=watch)
+    else:
+        done = train(learner, _validation(split), resolved.training, checkpoint=checkpoint, watch=watch)
+    return replace(done, recipe=recipe)
+
+
+def _prepare(task: TrainingTask, fixed: FixedEpochs | None) -> None:
+    """Take over what an earlier model has learned, or else train what the model wants trained first."""
+    if fixed is not None and fixed.start is not None:
+        fixed.start(task.scorer)
+    else:
+        _pretrain(task)
 
 
 def _pretrain(task: TrainingTask) -> None:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
-from towpath.data.interactions import PADDING, Interactions
+from towpath.data.interactions import PADDING, Histories, Interactions
 from towpath.models.dropout import Dropout
 from towpath.models.packed import Layout, lay_out
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
@@ -132,6 +132,10 @@ class Attention(Scorer):
     def factors(self, context: Context) -> tuple[Tensor, Tensor]:
         """The states, and the table of item vectors."""
         return self.states(context), self.items.weight
+
+    def fold_in(self, histories: Histories) -> Scorer:
+        """Itself: a user is their history."""
+        return self
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """State and item vector end to end."""

@@ -1,6 +1,7 @@
 """EASE (Steck 2019): an item-to-item regression in closed form; what a user would pick instead."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -9,8 +10,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from towpath.data.interactions import Interactions
+from towpath.data.interactions import Histories, Interactions
 from towpath.errors import ConfigError
+from towpath.models.fold_in import distinct_pairs
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
 
@@ -69,6 +71,16 @@ class Ease(Scorer):
         runs = self.interacted[places + torch.arange(len(places), device=places.device)].long()
         every = torch.nn.functional.embedding_bag(runs, self.weights, offsets, mode="sum")  # (b, n_items)
         return every.gather(1, items.expand(len(every), -1))
+
+    def fold_in(self, histories: Histories) -> Scorer:
+        """The same regression for users who have interacted with these items."""
+        rows, own = distinct_pairs(histories, self.sizes.items)
+        with torch.device("meta"):  # the matrix may fill the memory once, not twice
+            folded = Ease(self.settings, replace(self.sizes, users=len(histories.lengths)))
+        counts = torch.bincount(rows, minlength=folded.sizes.users)
+        folded.weights, folded.interacted = self.weights, own.to(self.weights.device)
+        folded.starts = torch.nn.functional.pad(counts.cumsum(0), (1, 0)).to(self.weights.device)
+        return folded.eval()
 
     def item_similarity(self, items: Tensor) -> Tensor:
         """The weight with which each item speaks for every other."""

@@ -1,15 +1,17 @@
 """Matrix factorisation with biases."""
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from towpath.data.interactions import Interactions
+from towpath.data.interactions import Histories, Interactions
 from towpath.kernels.available import AVAILABLE
 from towpath.kernels.inner_products import gradients, inner_products, usable
 from towpath.models.closed_start import ClosedStart, start_from_data, start_from_ease
+from towpath.models.fold_in import ridge_vectors
 from towpath.models.item_table import ItemRate, ItemStart, start_vectors
 from towpath.models.pair_tables import mean_norm, table_of
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
@@ -150,6 +152,23 @@ class Factorization(Scorer):
         user, item = self.users(context.users)[:, None, :-1], self.items(items)[:, :, :-1]
         shape = (len(context.users), items.shape[1], -1)
         return torch.cat([user.expand(shape), item.expand(shape)], dim=2)
+
+    def factors(self, context: Context) -> tuple[Tensor, Tensor]:
+        """(p_u, 1, b_u + b) and (q_i, b_i, 1), whose inner products are the scores."""
+        user, item = self.users(context.users), self.items.weight
+        one = torch.ones_like
+        left = torch.cat([user[:, :-1], one(user[:, -1:]), user[:, -1:] + self.bias], dim=1)
+        return left, torch.cat([item, one(item[:, -1:])], dim=1)
+
+    def fold_in(self, histories: Histories) -> Scorer:
+        """The same items with users whose vectors are found by ridge regression."""
+        folded = Factorization(self.settings, replace(self.sizes, users=len(histories.lengths)))
+        folded.items, folded.bias = self.items, self.bias
+        table = self.items.weight
+        with torch.no_grad():
+            vectors = ridge_vectors(table[:, :-1], table[:, -1] + self.bias, histories)
+            folded.users.weight.copy_(vectors)
+        return folded.eval()
 
     def item_similarity(self, items: Tensor) -> Tensor:
         """Cosine of the item vectors."""

@@ -26,7 +26,7 @@ class HeadedSettings(Settings):
 
     tower: str = Field("mf", description="Model that scores pairs for all heads.")
     tower_settings: dict[str, Any] = Field(  # of whatever type a setting has
-        default_factory=dict, description="Settings of that model."
+        {}, description="Settings of that model."
     )
     heads: int = Field(2, ge=1, description="How many heads there are.")
     combine: Literal["sum", "product"] = Field(

@@ -87,6 +87,12 @@ class Gmf(Scorer):
         product = user @ item.T if item.dim() == 2 else torch.einsum("bd,bkd->bk", user, item)
         return product + self.head.bias, mean_norm(user, item)
 
+    def factors(self, context: Context) -> tuple[Tensor, Tensor]:
+        """(h * p_u, b) and (q_i, 1), whose inner products are the scores."""
+        user, item = self.tables.users(context.users) * self.head.weight, self.tables.items.weight
+        bias = self.head.bias.expand(len(user), 1)
+        return torch.cat([user, bias], dim=1), nn.functional.pad(item, (0, 1), value=1.0)
+
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""
         return self.tables.pair_features(context, items)

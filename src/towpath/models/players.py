@@ -3,6 +3,7 @@
 from torch import nn
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.models.registry import build
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
@@ -15,7 +16,7 @@ def player_model(name: str, player: str, scorer: Scorer, train: Interactions, rn
     """
     model = build(name, {}, scorer.sizes) if name else type(scorer)(scorer.settings, scorer.sizes)
     model.initialise(train, player_rng(rng, player))
-    return model
+    return model.to(device_of(scorer))
 
 
 def longest_history(*players: nn.Module) -> int:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from towpath.data.features import FeatureSchema
 from towpath.data.interactions import Histories, Interactions
+from towpath.device import device_of
 from towpath.rng import Rng
 
 
@@ -116,5 +117,5 @@ def context_of(
     """
     users = np.asarray(users, dtype=np.int64)
     past = histories.padded(users, scorer.history_length if history_length is None else history_length)
-    device = next((t.device for t in [*scorer.parameters(), *scorer.buffers()]), torch.device("cpu"))
+    device = device_of(scorer)
     return Context(torch.from_numpy(users).to(device), torch.from_numpy(past).to(device))

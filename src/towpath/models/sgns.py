@@ -5,7 +5,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from towpath.data.interactions import Interactions
+from towpath.data.interactions import Histories, Interactions
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.models.skip_gram import SkipGram, learn_item_vectors
 from towpath.rng import Rng
@@ -50,14 +50,22 @@ class Sgns(Scorer):
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """The candidates' cosines with the user's last items."""
+        user, unit = self.factors(context)
+        if len(items) == 1:
+            return user @ unit[items[0]].T
+        return torch.einsum("bd,bkd->bk", user, unit[items])
+
+    def factors(self, context: Context) -> tuple[Tensor, Tensor]:
+        """The mean of the user's last unit vectors, and the unit vectors of all items."""
         unit = normalize(self.vectors, dim=1)
         histories = context.histories[:, -self.history_length :]
         real = (histories >= 0).float()  # (b, h)
         vectors = unit[histories.clamp(min=0)] * real[:, :, None]
-        user = vectors.sum(1) / real.sum(1, keepdim=True).clamp(min=1)  # (b, d)
-        if len(items) == 1:
-            return user @ unit[items[0]].T
-        return torch.einsum("bd,bkd->bk", user, unit[items])
+        return vectors.sum(1) / real.sum(1, keepdim=True).clamp(min=1), unit
+
+    def fold_in(self, histories: Histories) -> Scorer:
+        """Itself: a user is their last items."""
+        return self
 
     def item_similarity(self, items: Tensor) -> Tensor:
         """Cosine of the item vectors."""

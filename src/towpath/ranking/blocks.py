@@ -52,6 +52,21 @@ def catalogue_blocks(users: NDArray[np.int64], n_items: int, hidden: Histories |
         yield Block(some, everything, places)
 
 
+def shared_candidate_blocks(
+    users: NDArray[np.int64], candidates: NDArray[np.int64], n_items: int, hidden: Histories | None
+) -> Iterator[Block]:
+    """The users (n,) in runs, in order, each with the same candidates (c,) but for what `hidden` has of them.
+
+    The candidates are distinct codes below `n_items`.
+    """
+    shared, step = torch.from_numpy(candidates)[None, :], rows_per_block(len(candidates))
+    columns = np.full(n_items, NOTHING, dtype=np.int64)
+    columns[candidates] = np.arange(len(candidates))
+    for start in range(0, len(users), step):
+        some = users[start : start + step]
+        yield Block(some, shared, _columns_of(hidden, some, columns, len(candidates)))
+
+
 def candidate_block(users: NDArray[np.int64], items: NDArray[np.int64]) -> Block:
     """One block of users (b,) with candidates of their own (b, c), NOTHING where there are fewer."""
     hidden = np.flatnonzero(items == NOTHING)
@@ -66,3 +81,15 @@ def places_of(histories: Histories, users: NDArray[np.int64], n_items: int) -> T
     known = np.flatnonzero(users != UNKNOWN)
     rows, items = histories.pairs_of(users[known])
     return torch.from_numpy(known[rows] * n_items + items)
+
+
+def _columns_of(
+    hidden: Histories | None, users: NDArray[np.int64], columns: NDArray[np.int64], width: int
+) -> Tensor:
+    """The places row * width + column of what is hidden, where `columns` (n_items,) has a column for it."""
+    if hidden is None:
+        return torch.empty(0, dtype=torch.int64)
+    n_items = len(columns)
+    rows, items = np.divmod(places_of(hidden, users, n_items).numpy(), n_items)
+    there = columns[items] != NOTHING
+    return torch.from_numpy(rows[there] * width + columns[items[there]])

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -27,9 +28,15 @@ class TopK:
 
 
 def top_k_lists(
-    scorer: Scorer, users: NDArray[np.int64], histories: Histories, k: int, *, hide: Hide = "interacted"
+    scorer: Scorer,
+    users: NDArray[np.int64],
+    histories: Histories,
+    k: int,
+    *,
+    hide: Hide = "interacted",
+    candidates: NDArray[np.int64] | None = None,
 ) -> TopK:
-    """The k best items of the catalogue for each user (n,), without what is hidden from them.
+    """The k best items of the catalogue, or of `candidates` (c,), for each user (n,), without what is hidden.
 
     A user from whom nearly everything is hidden gets a shorter list; so does everyone if k is more than the
     catalogue has.
@@ -37,9 +44,11 @@ def top_k_lists(
     found = TopK(
         np.full((len(users), k), NOTHING, dtype=np.int64), np.full((len(users), k), HIDDEN, dtype=np.float32)
     )
-    depth = min(k, scorer.sizes.items)
-    for rows, scores in score_blocks(scorer, users, histories, hide=hide):
+    depth = min(k, scorer.sizes.items if candidates is None else len(candidates))
+    codes = None if candidates is None else torch.from_numpy(candidates)
+    for rows, scores in score_blocks(scorer, users, histories, hide=hide, candidates=candidates):
         values, items = top_k(scores, depth)
+        items = items if codes is None else codes.to(items.device)[items]
         found.items[rows, :depth] = items.where(values > HIDDEN, NOTHING).cpu().numpy()
         found.scores[rows, :depth] = values.cpu().numpy()
     return found

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from towpath.data.interactions import Histories
 from towpath.models.scorer import Scorer, context_of
-from towpath.ranking.blocks import Block, Hide, catalogue_blocks
+from towpath.ranking.blocks import Block, Hide, catalogue_blocks, shared_candidate_blocks
 from towpath.ranking.top_k import HIDDEN
 
 
@@ -41,16 +41,27 @@ def score_block(scorer: Scorer, block: Block, histories: Histories) -> Tensor:
 
 
 def score_blocks(
-    scorer: Scorer, users: NDArray[np.int64], histories: Histories, *, hide: Hide = "interacted"
+    scorer: Scorer,
+    users: NDArray[np.int64],
+    histories: Histories,
+    *,
+    hide: Hide = "interacted",
+    candidates: NDArray[np.int64] | None = None,
 ) -> Iterator[tuple[slice, Tensor]]:
     """Every user's scores of the whole catalogue: runs of `users` (n,), in order, with scores (b, items).
 
-    What users have interacted with, that is, what is in `histories`, is HIDDEN unless `hide` says otherwise.
-    Copy what you keep of a block into place: a small tensor that is kept as it is lies between the large ones
-    that are freed and hinders their reuse, and a view pins its whole block.
+    With `candidates` (c,), distinct codes, of those alone: (b, c). What users have interacted with, that
+    is, what is in `histories`, is HIDDEN unless `hide` says otherwise. Copy what you keep of a block into
+    place: a small tensor that is kept as it is lies between the large ones that are freed and hinders
+    their reuse, and a view pins its whole block.
     """
     hidden = histories if hide == "interacted" else None if hide == "nothing" else hide
-    start = 0
-    for block in catalogue_blocks(users, scorer.sizes.items, hidden):
+    n_items, start = scorer.sizes.items, 0
+    blocks = (
+        catalogue_blocks(users, n_items, hidden)
+        if candidates is None
+        else shared_candidate_blocks(users, candidates, n_items, hidden)
+    )
+    for block in blocks:
         yield slice(start, start + len(block.users)), score_block(scorer, block, histories)
         start += len(block.users)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.models.scorer import Scorer
 from towpath.ranking.blocks import Hide
 from towpath.ranking.scoring import score_blocks
@@ -16,6 +17,8 @@ from towpath.ranking.top_k import HIDDEN, top_k
 @dataclass(frozen=True)
 class RankingSnapshot:
     """The top of each user's ranking, over the whole catalogue, when it was computed.
+
+    Negatives are drawn from the head on the CPU, and there it stays; thresholds are on the scorer's device.
 
     head: (users, depth) the best items that are not hidden, best first.
     counts: (users,) how many entries of `head` are real; the rest of a row is meaningless.
@@ -27,7 +30,8 @@ class RankingSnapshot:
     thresholds: Tensor
 
     def draw(self, users: Tensor, count: int, depth: int, rng: torch.Generator) -> Tensor:
-        """`count` items from the first `depth` of each user's ranking, with replacement: (b, count)."""
+        """`count` items from the first `depth` of each user's ranking, with replacement: (b, count), CPU."""
+        users = users.cpu()
         deep = self.counts[users, None].clamp(1, depth)
         places = torch.rand(len(users), count, generator=rng) * deep
         flat = (users * self.head.shape[1])[:, None] + places.long()
@@ -66,14 +70,14 @@ def take_snapshot(
     found = RankingSnapshot(
         torch.empty(train.n_users, min(depth, train.n_items), dtype=torch.int32),
         torch.empty(train.n_users, dtype=torch.long),
-        torch.empty(train.n_users),
+        torch.empty(train.n_users, device=device_of(scorer)),
     )
     for rows, scores in score_blocks(scorer, np.arange(train.n_users), train.histories, hide=hide):
-        values, columns = (t.cpu() for t in top_k(scores, found.head.shape[1]))
+        values, columns = top_k(scores, found.head.shape[1])
         counts = (values > HIDDEN).sum(1)
         # A user with fewer than `shown` items that are not hidden is shown all of them.
         last = (counts.clamp(max=shown) - 1).clamp(min=0)
-        found.head[rows] = columns.to(torch.int32)
-        found.counts[rows] = counts
+        found.head[rows] = columns.cpu().to(torch.int32)
+        found.counts[rows] = counts.cpu()
         found.thresholds[rows] = values.gather(1, last[:, None])[:, 0]
     return found

@@ -19,6 +19,7 @@ def rank_targets(
         rank = #{j : s_j > s_t} + #{j != t : s_j = s_t} / 2
 
     scores: (b, n), HIDDEN (-inf) for candidates out of the running; rows, targets: (m,), places in `scores`.
+    Ranks are on the CPU, wherever the scores are.
     Equal scores share their mean rank, so that a scorer which cannot tell items apart gains nothing. `name`
     says who row r is, for the error when a score is NaN.
 
@@ -41,8 +42,8 @@ def _rank_one_per_row(scores: Tensor, targets: Tensor) -> Tensor:
     own = scores.gather(1, targets[:, None])
     # Written as float32 and summed: no integer conversion, and exact up to 16 million candidates.
     flags = torch.empty_like(scores, dtype=torch.float32)
-    higher = torch.gt(scores, own, out=flags).sum(1).double()
-    at_least = torch.ge(scores, own, out=flags).sum(1).double()
+    higher = torch.gt(scores, own, out=flags).sum(1).cpu().double()
+    at_least = torch.ge(scores, own, out=flags).sum(1).cpu().double()
     return (higher + at_least - 1) / 2
 
 

@@ -27,6 +27,7 @@ from towpath.data.interactions import Histories
 from towpath.data.parquet import read_ids, write_ids
 from towpath.data.split import Split, join
 from towpath.data.vocabulary import Vocabulary
+from towpath.data.whole import whole_split
 from towpath.errors import ArtifactError, ConfigError
 from towpath.files import ARTIFACT, PROOFS, Manifest, new_folder, read_manifest, write_manifest
 from towpath.models.registry import model_name, model_type
@@ -46,6 +47,7 @@ class ServingHistory:
     histories: Histories  # everything in the log: hidden from lists, and what history models score from
     trained: NDArray[np.bool_]  # (users,) whether the scorer learned from this user
     item_counts: NDArray[np.int64]  # (items,) training events per item: the fallback's order
+    shown: Histories | None = None  # everything that users were shown; kept where asked for
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,16 @@ class Artifact:
     )  # what w and g learned: for analysis alone
 
 
-def artifact_of(fit: Fit, split: Split, **origin: Any) -> Artifact:
-    """What serving this fit needs; `origin` (recipe, data: anything JSON can hold) goes into the manifest."""
+def artifact_of(fit: Fit, split: Split, *, keep_shown: bool = False, **origin: Any) -> Artifact:
+    """What serving this fit needs; `origin` (recipe, data: anything JSON can hold) goes into the manifest.
+
+    With `keep_shown` it knows what users were shown, too, so that serving can leave it out.
+    """
+    split = whole_split(split) if fit.on_everything else split
     best = fit.history[fit.best_epoch - 1] if fit.history else {}
     about = {
         "data": {"fingerprint": split.fingerprint},
+        **({"trained_on": "everything"} if fit.on_everything else {}),
         **origin,
         # Validation only: the test part is read by an evaluation, once. Clocks differ between equal runs.
         "metrics": {name: value for name, value in best.items() if "seconds" not in name},
@@ -74,13 +81,21 @@ def artifact_of(fit: Fit, split: Split, **origin: Any) -> Artifact:
         "stopped_because": fit.stopped_because,
     }
     ids = split.train.user_ids, split.train.item_ids
-    return Artifact(fit.scorer, *ids, serving_history_of(split), about, fit.auxiliary_state)
+    return Artifact(
+        fit.scorer, *ids, serving_history_of(split, keep_shown=keep_shown), about, fit.auxiliary_state
+    )
 
 
-def serving_history_of(split: Split) -> ServingHistory:
+def serving_history_of(split: Split, *, keep_shown: bool = False) -> ServingHistory:
     """The past as it stands when the model goes out: the whole log, though only `train` was learned from."""
     whole = join(split.before_test, split.test)
-    return ServingHistory(whole.histories, split.train.histories.lengths > 0, split.train.item_counts)
+    shown = shown_histories_of(split) if keep_shown else None
+    return ServingHistory(whole.histories, split.train.histories.lengths > 0, split.train.item_counts, shown)
+
+
+def shown_histories_of(split: Split) -> Histories:
+    """What each user was shown in any part, clicked or not; what they took where the log says no more."""
+    return join(split.before_test, split.test).rows.histories
 
 
 def library_versions() -> dict[str, str]:
@@ -155,16 +170,19 @@ def _class_of(manifest: Manifest, models: Sequence[type[Scorer]]) -> type[Scorer
 
 
 def _tensors_of(history: ServingHistory) -> dict[str, Tensor]:
-    return {
-        "starts": torch.from_numpy(history.histories.starts),
-        "items": torch.from_numpy(history.histories.items),
-        "trained": torch.from_numpy(history.trained),
-        "item_counts": torch.from_numpy(history.item_counts),
+    arrays = {
+        "starts": history.histories.starts,
+        "items": history.histories.items,
+        "trained": history.trained,
+        "item_counts": history.item_counts,
     }
+    if history.shown is not None:
+        arrays |= {"shown_starts": history.shown.starts, "shown_items": history.shown.items}
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 def _read_history(path: Path) -> ServingHistory:
     arrays = {name: tensor.numpy() for name, tensor in load_file(path).items()}
-    return ServingHistory(
-        Histories(arrays["starts"], arrays["items"]), arrays["trained"], arrays["item_counts"]
-    )
+    histories = Histories(arrays["starts"], arrays["items"])
+    shown = Histories(arrays["shown_starts"], arrays["shown_items"]) if "shown_items" in arrays else None
+    return ServingHistory(histories, arrays["trained"], arrays["item_counts"], shown)

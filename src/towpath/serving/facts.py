@@ -17,14 +17,13 @@ from towpath.evaluation.evaluate import evaluate
 from towpath.evaluation.protocols import EvalProtocol
 from towpath.evaluation.result import Evaluation
 from towpath.evaluation.task import RankingTask, task_of
-from towpath.methods.recipe import Recipe
 from towpath.models.popularity import Popularity, PopularitySettings
 from towpath.models.scorer import Scorer, sizes_of
 from towpath.ranking.blocks import NOTHING
 from towpath.ranking.lists import top_k_lists
 from towpath.reports.run_facts import LOG, POPULARITY, THIS, EvaluatedRun, Gap, Outcome, Recommended
 from towpath.rng import Rng
-from towpath.serving.run import Run
+from towpath.serving.run import Run, recipe_of
 from towpath.training.checkpoint import load_checkpoint
 from towpath.training.fit import EpochMetrics
 from towpath.training.weighed_pairs import WeighedPairs
@@ -75,11 +74,6 @@ def outcome_of(run: Run) -> Outcome:
 def steps_of(run: Run) -> list[Step]:
     """What cleaning dropped, if the run has kept it; runs of early versions have not."""
     return [Step(**step) for step in run.record["data"].get("steps", ())]
-
-
-def recipe_of(run: Run) -> Recipe:
-    """The recipe as it was resolved."""
-    return Recipe(**{key: run.record["recipe"][key] for key in ("model", "method", "settings", "seed")})
 
 
 def rivals_of(run: Run, split: Split, against: Run | None) -> dict[str, Scorer]:

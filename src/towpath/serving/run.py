@@ -18,7 +18,7 @@ from towpath.data.split import Split, load_split, save_split
 from towpath.errors import ArtifactError, ConfigError
 from towpath.files import MANIFEST, damaged, new_folder, refuse_unwritable, write_text
 from towpath.methods.recipe import Recipe
-from towpath.methods.run import fit
+from towpath.methods.run import FixedEpochs, fit
 from towpath.models.scorer import Scorer
 from towpath.serving.artifact import Artifact, artifact_of, library_versions, load_artifact, save_artifact
 from towpath.training.fit import EpochMetrics, Fit
@@ -41,6 +41,7 @@ class Plan:
             "format": FORMAT,
             "recipe": self.recipe.resolved(),
             "data": {**self.preparation, "fingerprint": self.split.fingerprint},
+            "device": self.recipe.device,
             "versions": library_versions(),
         }
 
@@ -84,7 +85,12 @@ class Run:
         except ValueError as error:  # covers JSON and text decoding
             raise damaged(self.folder, path.name, "cannot be parsed") from error
 
-    def train(self, plan: Plan, watch: Callable[[EpochMetrics], None] | None = None) -> Fit:
+    def train(
+        self,
+        plan: Plan,
+        watch: Callable[[EpochMetrics], None] | None = None,
+        fixed: FixedEpochs | None = None,
+    ) -> Fit:
         """The finished fit, from the last checkpoint on if there is one, with its artifact written."""
         rows = self.history
 
@@ -95,7 +101,8 @@ class Run:
             if watch is not None:
                 watch(row)
 
-        done = fit(plan.split, plan.recipe, checkpoint=self.folder / "checkpoint.safetensors", watch=keep)
+        checkpoint = self.folder / "checkpoint.safetensors"
+        done = fit(plan.split, plan.recipe, checkpoint=checkpoint, watch=keep, fixed=fixed)
         self._write_history(list(done.history))
         origin = {key: plan.record[key] for key in ("recipe", "data")}
         save_artifact(artifact_of(done, plan.split, **origin), self.folder / "artifact")
@@ -103,6 +110,20 @@ class Run:
 
     def _write_history(self, rows: list[EpochMetrics]) -> None:
         write_text(self.folder / "history.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def recipe_of(run: Run) -> Recipe:
+    """The recipe as it was resolved."""
+    return Recipe(**{key: run.record["recipe"][key] for key in ("model", "method", "settings", "seed")})
+
+
+def refuse_nothing_left(run: Run) -> None:
+    """Nothing, unless the run was trained on all of its own events, so that none is left to test it on."""
+    if run.record["data"].get("trained_on") == "everything":
+        raise ConfigError(
+            f"{run.folder} was trained on all of its events, so nothing is left to test it on; evaluate "
+            f"{run.record['data'].get('made_from')}, which it was made from, or give new events with --test."
+        )
 
 
 def refuse_existing(folder: Path, *, resume: bool) -> None:

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.errors import DataError
 from towpath.kernels.batch_shuffle import assign_batches
 from towpath.models.scorer import Context, Scorer, context_of
@@ -57,7 +58,7 @@ class CatalogueBatches:
     ) -> None:
         self.train = train
         self._scorer, self._history_length = scorer, history_length
-        self._device = next(scorer.parameters()).device
+        self._device = device_of(scorer)
         self._items = torch.arange(train.n_items, device=self._device)[None]
         # Users without positives teach nothing, users who have everything cannot be shown anything.
         lengths = train.histories.lengths
@@ -98,7 +99,7 @@ class SampledBatches:
         self.train = train
         self._history_length = scorer.history_length if history_length is None else history_length
         self._negatives = TrainingNegatives(train, scorer, settings, ranking)
-        self._device = next(scorer.parameters()).device
+        self._device = device_of(scorer)
         self._rows, self._users, self._items = np.arange(len(train), dtype=np.int32), train.users, train.items
         if len(exhausted := self._negatives.exhausted):
             self._rows = self._rows[~np.isin(train.users, exhausted)]

@@ -23,3 +23,5 @@ class Fit:
     best_epoch: int
     stopped_because: str
     auxiliary_state: Mapping[str, Tensor] = field(default_factory=dict)
+    recipe: object = None  # the Recipe that was followed, which belongs to a layer below
+    on_everything: bool = False  # whether all parts of the split were trained on, so that none can test it

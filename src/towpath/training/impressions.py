@@ -10,6 +10,7 @@ from torch import Tensor
 
 from towpath.data.interactions import Histories, Interactions
 from towpath.data.negatives import NegativeSampler, PairSet
+from towpath.device import device_of
 from towpath.errors import DataError
 from towpath.models.scorer import Context, Scorer
 from towpath.rng import Rng
@@ -32,6 +33,12 @@ class ImpressionBatch:
     items: Tensor  # (b, 1 + n)
     clicks: Tensor  # (b,) 1 where what was shown was clicked
     shown: Tensor  # (b, 1 + n) 1 where the pair is in the log, whenever it was shown
+
+    def to(self, device: torch.device) -> "ImpressionBatch":
+        """The same batch on this device."""
+        context = Context(self.context.users.to(device), self.context.histories.to(device))
+        tensors = (tensor.to(device) for tensor in (self.items, self.clicks, self.shown))
+        return ImpressionBatch(self.rows, context, *tensors)
 
 
 class ImpressionBatches:
@@ -95,7 +102,7 @@ class ShownBatches:
         batch_size: int = 0,
         history_length: int | None = None,
     ) -> None:
-        self.train = train
+        self.train, self._device = train, device_of(scorer)
         self._longest = scorer.history_length if history_length is None else history_length
         self._batches = ImpressionBatches(train, 0, batch_size)
 
@@ -108,7 +115,8 @@ class ShownBatches:
     def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:
         """Every impression once."""
         for batch in self._batches.epoch(number, rng, self._longest, name=name):
-            yield Batch(batch.context, batch.items, batch.clicks[:, None])
+            here = batch.to(self._device)
+            yield Batch(here.context, here.items, here.clicks[:, None])
 
 
 class _Past:

@@ -35,7 +35,7 @@ class Learner(ABC):
         return None
 
     def players(self) -> Mapping[str, nn.Module]:
-        """The modules that learn beside the scorer, by name; they are kept for analysis."""
+        """The modules that learn in addition to the scorer, by name; they are kept for analysis."""
         return {}
 
     def optimisers(self) -> Mapping[str, Optimiser]:
@@ -63,7 +63,7 @@ class Learner(ABC):
             optimiser.load_state(strip_prefix(f"optimiser.{name}", state))
 
     def auxiliary_state(self) -> dict[str, Tensor]:
-        """A copy of what the players beside the scorer have learned; empty where there are none."""
+        """A copy of what the players other than the scorer have learned; empty where there are none."""
         return {
             key: value
             for name, module in self.players().items()

@@ -32,14 +32,7 @@ def train(
     """
     progress = _start(learner, validate, checkpoint)
     while (reason := _stop_reason(progress, settings, learner.own_epochs)) is None:
-        number = len(progress.history) + 1
-        began = time.perf_counter()
-        row: EpochMetrics = {"epoch": number, **learner.epoch(number)}
-        trained = time.perf_counter()
-        _refuse_broken_numbers(row, progress)  # which player broke is known here, and no longer by its scores
-        row |= validate(learner.scorer)
-        row |= {"seconds": trained - began, "validation_seconds": time.perf_counter() - trained}
-        _refuse_broken_numbers(row, progress)
+        row = _epoch(learner, progress, validate)
         progress = _after(progress, row, learner)
         if checkpoint is not None:
             save_checkpoint(checkpoint, progress)
@@ -48,6 +41,40 @@ def train(
     learner.scorer.load_state_dict(progress.best)
     learner.scorer.eval()  # what comes out is to be asked, not trained: nothing is dropped any more
     return Fit(learner.scorer, progress.history, progress.best_epoch, reason, progress.auxiliary_state)
+
+
+def train_for(
+    learner: Learner,
+    epochs: int,
+    *,
+    checkpoint: Path | None = None,
+    watch: Callable[[EpochMetrics], None] | None = None,
+) -> Fit:
+    """The fit after exactly so many epochs: nothing is validated, and the last epoch is kept."""
+    progress = _start(learner, lambda scorer: {DECIDES: 0.0}, checkpoint)
+    while len(progress.history) < epochs:
+        row = _epoch(learner, progress, lambda scorer: {})
+        progress = _best_now((*progress.history, row), int(row["epoch"]), learner, 0.0)
+        if checkpoint is not None:
+            save_checkpoint(checkpoint, progress)
+        if watch is not None:
+            watch(row)
+    learner.scorer.eval()
+    reason = f"all {epochs} epochs that were asked for are done"
+    return Fit(learner.scorer, progress.history, progress.best_epoch, reason, progress.auxiliary_state)
+
+
+def _epoch(learner: Learner, progress: Progress, validate: Callable[[Scorer], EpochMetrics]) -> EpochMetrics:
+    """The row of the next epoch, trained and validated."""
+    number = len(progress.history) + 1
+    began = time.perf_counter()
+    row: EpochMetrics = {"epoch": number, **learner.epoch(number)}
+    trained = time.perf_counter()
+    _refuse_broken_numbers(row, progress)  # which player broke is known here, and no longer by its scores
+    row |= validate(learner.scorer)
+    row |= {"seconds": trained - began, "validation_seconds": time.perf_counter() - trained}
+    _refuse_broken_numbers(row, progress)
+    return row
 
 
 def _start(learner: Learner, validate: Callable[[Scorer], EpochMetrics], checkpoint: Path | None) -> Progress:

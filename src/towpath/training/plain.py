@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from towpath.device import device_of
 from towpath.models.capabilities import manual_backward, score_with_norm, with_factors
 from towpath.models.scorer import Settings
 from towpath.training.batches import Batch, make_batches
@@ -34,9 +35,9 @@ class PlainLearner(Learner):
         self._optimiser.set_lr_scale(self._training.lr_scale(number))
         self._batches.refresh()
         self.scorer.train()
-        total = torch.zeros(())
+        total = torch.zeros((), device=device_of(self.scorer))
         for batch in self._batches.epoch(number, self._rng):
-            total += self._step(batch).cpu()
+            total += self._step(batch)
         return {"loss": float(total) / len(self._batches)}
 
     def _step(self, batch: Batch) -> Tensor:

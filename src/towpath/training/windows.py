@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from towpath.data.interactions import PADDING, Interactions
+from towpath.device import device_of
 from towpath.errors import ConfigError, DataError
 from towpath.models.scorer import Context, Scorer
 from towpath.rng import Rng
@@ -45,7 +46,7 @@ class WindowBatches:
         self.train = train
         self._settings, self._negatives = settings, negatives
         self._longest = scorer.history_length
-        self._device = next(scorer.parameters()).device
+        self._device = device_of(scorer)
         steps = train.histories.lengths - 1
         steps[negatives.exhausted] = 0
         self._users = np.flatnonzero(steps > 0)

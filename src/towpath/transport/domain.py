@@ -59,7 +59,7 @@ class Deployment:
         is_shown = shown(pairs.margins)
         if self._settings.domain == "ranking":
             deployed = self._from_lists(batch, thresholds)
-            mass_f = torch.full(deployed.items.shape, 1 / deployed.items.numel())
+            mass_f = torch.full_like(deployed.margins, 1 / deployed.items.numel())
         else:
             deployed = pairs
             mass_f = mass(is_shown, reweight_mask, self._settings.measure)
@@ -73,7 +73,7 @@ class Deployment:
         width = game.pairs.items.shape[1]
         if game.pairs.margins.numel() <= _MOST_PAIRS or width <= _COLUMNS:
             return game
-        columns = torch.randint(width, (_COLUMNS,), generator=self._column_rng)
+        columns = torch.randint(width, (_COLUMNS,), generator=self._column_rng).to(game.loss.device)
         deployed, mass_f = game.deployed, game.mass_f
         if deployed is game.pairs:
             mass_f, best = mass_f.topk(self._settings.list_length, dim=1)
@@ -92,14 +92,16 @@ class Deployment:
         if self._sampler is None:
             return self.ranking.current().thresholds[batch.context.users]
         users = batch.context.users.cpu().numpy()
-        pool = torch.from_numpy(self._sampler.sample(users, self._settings.pool, self._pool_rng))
+        drawn = self._sampler.sample(users, self._settings.pool, self._pool_rng)
+        pool = torch.from_numpy(drawn).to(batch.items.device)
         with torch.no_grad():
             return pool_thresholds(self._scorer.score(batch.context, pool), self._settings.list_length)
 
     def _from_lists(self, batch: Batch, thresholds: Tensor) -> CandidatePairs:
         """One pair from each user's current list."""
         depth = self._settings.list_length
-        items = self.ranking.current().draw(batch.context.users, 1, depth, self._list_rng)
+        drawn = self.ranking.current().draw(batch.context.users, 1, depth, self._list_rng)
+        items = drawn.to(batch.items.device)
         with torch.no_grad():
             scores = self._scorer.score(batch.context, items)
         return CandidatePairs(batch.context, items, scores - thresholds[:, None])

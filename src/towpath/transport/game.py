@@ -7,6 +7,7 @@ from itertools import chain, count
 import torch
 from torch import Tensor, nn
 
+from towpath.device import device_of
 from towpath.models.capabilities import HasManualBackward, manual_backward, score_with_norm
 from towpath.models.players import longest_history
 from towpath.training.batches import Batch, make_batches
@@ -86,7 +87,7 @@ class TransportLearner(Learner):
         self.critic.forget()
         self.scorer.train()
         inner = self._inner_batches(number)
-        looks, losses = [], torch.zeros(())
+        looks, losses = [], torch.zeros((), device=device_of(self.scorer))
         for step, batch in enumerate(self._batches.epoch(number, self._rng)):
             if warm:
                 losses += self._warm_round(batch)
@@ -113,7 +114,7 @@ class TransportLearner(Learner):
         small = self._deployment.subsample_columns(game)
         if self._settings.schedule == "simultaneous":
             return self._all_at_once(scored, game, small), small
-        loss = torch.zeros(())
+        loss = torch.zeros_like(scored.norm)
         moved = {"w": False, "g": False}
         for player in self._moves():
             if player == "f":

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from towpath.device import in_double
 from towpath.kernels.ordering import line_potential, usable
 
 
@@ -44,19 +45,22 @@ def transport_on_line(points: Tensor, mass_x: Tensor, mass_y: Tensor) -> LineTra
     knots, values, at_points, distance = solve(points, masses)
     mean = at_points @ mass_x
     return LineTransport(
-        torch.as_tensor(distance, dtype=knots.dtype), knots, values.sub_(mean), at_points.sub_(mean)
+        torch.as_tensor(distance, dtype=knots.dtype, device=knots.device),
+        knots,
+        values.sub_(mean),
+        at_points.sub_(mean),
     )
 
 
 def potential_in_torch(points: Tensor, masses: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What `kernels.ordering.line_potential` gives, for any type and device."""
     knots, order = points.sort()
-    difference = masses[order].double().cumsum(0)[:-1]  # F_x - F_y between neighbouring knots
+    difference = in_double(masses[order]).cumsum(0)[:-1]  # F_x - F_y between neighbouring knots
     widths = knots.diff()
     # Rounding leaves crumbs where the measures agree; they must not turn into slopes of one.
-    slopes = torch.where(difference.abs() > 1e-7, difference.sign(), 0.0).to(knots.dtype)
+    slopes = torch.where(difference.abs() > 1e-7, difference.sign(), 0.0).to(knots)
     from_right = (slopes * widths).flip(0).cumsum(0).flip(0)
     values = torch.cat([from_right, from_right.new_zeros(1)])
     at_points = torch.empty_like(values)
     at_points[order] = values
-    return knots, values, at_points, (difference.abs().to(knots.dtype) * widths).sum()
+    return knots, values, at_points, (difference.abs().to(knots) * widths).sum()

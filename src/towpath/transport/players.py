@@ -1,6 +1,7 @@
 """Who plays w and g, by the names in the settings."""
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.models.players import player_model, player_rng
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
@@ -16,7 +17,7 @@ def make_weights(
 ) -> MarginWeights | ModelWeights:
     """The weighting that the settings ask for."""
     if settings.players == "margin":
-        return MarginWeights(settings.floor, settings.ceiling)
+        return MarginWeights(settings.floor, settings.ceiling).to(device_of(scorer))
     model = player_model(settings.w, "w", scorer, train, rng)
     return ModelWeights(model, settings.floor, settings.ceiling)
 
@@ -30,6 +31,7 @@ def make_critic(
     if settings.lipschitz == "frozen":
         model: Scorer = FrozenFeatures(scorer)
         model.initialise(train, player_rng(rng, "g"))
+        model.to(device_of(scorer))
     else:
         model = player_model(settings.g, "g", scorer, train, rng)
     return ModelCritic(model, _control(settings), settings.learning_rate_g, settings.critic_range)

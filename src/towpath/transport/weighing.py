@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from towpath.device import in_double
 from towpath.errors import ArtifactError
 from towpath.models.players import longest_history
 from towpath.models.scorer import Scorer
@@ -66,8 +67,8 @@ def _weigh(
         table.pairs.items.expand(shape),
         table.labels > 0,
         table.reweight_mask,
-        table.loss.double(),
-        table.pairs.margins.double(),
-        weights(table.pairs).expand(shape).double(),
+        in_double(table.loss),
+        in_double(table.pairs.margins),
+        in_double(weights(table.pairs).expand(shape)),
     )
     return WeighedPairs(*(column.reshape(-1).cpu().numpy() for column in columns))

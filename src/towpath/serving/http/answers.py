@@ -33,7 +33,7 @@ _POSITIONS = range(1, sys.maxsize)
 
 @dataclass(slots=True)
 class Served:
-    """An answer, and what its row in the log needs beside it."""
+    """An answer, and what its row in the log needs in addition."""
 
     answer: Answer
     asked: tuple[str, str | None, str | None]  # endpoint, user, item

@@ -10,7 +10,7 @@ class Assignment:
     """Arms by a salted hash of the user.
 
     A share is an interval of [0, 1), so users move only where the ends of the intervals do. Another salt
-    deals all users anew.
+    assigns all users anew.
 
     >>> assignment = Assignment("salt", {"control": 0.5, "new": 0.5})
     >>> [assignment.arm_of(user) for user in ("ann", "bob", "eve", "ann")]

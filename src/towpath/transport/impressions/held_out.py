@@ -37,8 +37,8 @@ class HeldOut:
 
     def left(self, batch: ImpressionBatch) -> tuple[Tensor, Tensor]:
         """Which impressions (b,) and which pairs (b, k) of a batch are not held out, as 0 and 1."""
-        users = np.repeat(batch.context.users.numpy(), batch.items.shape[1])
-        held = self._pairs.contains(users, batch.items.numpy().ravel()).reshape(batch.items.shape)
+        users = np.repeat(batch.context.users.cpu().numpy(), batch.items.shape[1])
+        held = self._pairs.contains(users, batch.items.cpu().numpy().ravel()).reshape(batch.items.shape)
         return torch.from_numpy(~self._held[batch.rows]).float(), torch.from_numpy(~held).float()
 
 

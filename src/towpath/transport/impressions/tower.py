@@ -6,8 +6,9 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from towpath.data.interactions import Interactions
+from towpath.device import device_of
 from towpath.models.headed import Headed, with_heads
-from towpath.models.scorer import Scorer
+from towpath.models.scorer import Context, Scorer
 from towpath.rng import Rng
 from towpath.training.fit import EpochMetrics
 from towpath.training.impressions import ImpressionBatch, ImpressionBatches
@@ -86,7 +87,8 @@ class TowerLearner(Learner):
         """One pass of one tower; its mean loss."""
         tower.train()
         total = 0.0
-        for batch in self._batches.epoch(number, self._rng, tower.history_length):
+        for drawn in self._batches.epoch(number, self._rng, tower.history_length):
+            batch = drawn.to(device_of(tower))
             loss = self._risk(tower, batch, prices, partial=which > 0)
             self._optimisers[which].step(loss)
             total += float(loss.detach())
@@ -95,9 +97,11 @@ class TowerLearner(Learner):
     def _risk(self, tower: Headed, batch: ImpressionBatch, prices: Tensor, *, partial: bool) -> Tensor:
         """The weighted sum of the heads' mean losses, plus the L2 penalty."""
         logits, norm = tower.logits_with_norm(batch.context, batch.items)
+        device = batch.items.device
         known, open_pairs = torch.ones(len(batch.items)), torch.ones(batch.items.shape)
         if partial and self._held_out is not None:
             known, open_pairs = self._held_out.left(batch)
+        known, open_pairs, prices = (t.to(device) for t in (known, open_pairs, prices))
         losses = softplus(logits) - head_targets(batch) * logits
         counts = head_weights(batch, known, open_pairs) * prices
         return (counts * losses).sum() + self._training.l2 * norm * prices.sum()
@@ -106,14 +110,15 @@ class TowerLearner(Learner):
     def _stack(self, tower: Headed, held_out: HeldOut) -> Stack:
         """The weights of the heads by held-out impressions; see `learner` for the last column."""
         tower.eval()
-        parts = []
+        device, parts = device_of(tower), []
         for start in range(0, len(held_out.rows), _PAIRS_AT_ONCE):
             some = slice(start, start + _PAIRS_AT_ONCE)
             context = self._batches.context(held_out.rows[some], tower.history_length)
+            context = Context(context.users.to(device), context.histories.to(device))
             own = tower.users(context.users)
-            logits = tower.logits(context, held_out.items[some, None])[:, 0] - own
+            logits = tower.logits(context, held_out.items[some, None].to(device))[:, 0] - own
             parts.append(torch.cat([logits, own[:, [RELEVANCE]]], dim=1))
-        scores = torch.cat(parts).double().numpy()
+        scores = torch.cat(parts).double().cpu().numpy()
         return stack_heads(np.asarray(scores), held_out.clicks, self._settings.stack_ridge)
 
     def players(self) -> dict[str, nn.Module]:

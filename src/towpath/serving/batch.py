@@ -1,0 +1,131 @@
+"""Lists of very many users, written to a file block by block."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from towpath.data.vocabulary import UNKNOWN, Id, Vocabulary
+from towpath.errors import ConfigError
+from towpath.files import new_file, refuse_unwritable
+from towpath.ranking.blocks import NOTHING
+from towpath.serving.catalogue import ListRules
+from towpath.serving.recommender import Recommender
+
+# Rows of the file that are held at once; a row takes some tens of bytes on its way.
+_ROWS_AT_ONCE = 2**20
+_WRITERS = {".parquet": pa.parquet.ParquetWriter, ".csv": pa.csv.CSVWriter}
+
+
+@dataclass(frozen=True)
+class Audience:
+    """For whom lists are made: codes, UNKNOWN for a stranger, and the ids to write for them."""
+
+    codes: NDArray[np.int64]  # (n,)
+    ids: pa.Array | None = None  # (n,) None: the vocabulary's own
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a file of lists holds."""
+
+    users: int
+    rows: int
+    fallback_users: int  # got the most popular items
+
+
+def refuse_unknown_ending(out: Path) -> None:
+    """Nothing, unless the file cannot be written; to be asked before the work begins."""
+    if out.suffix not in _WRITERS:
+        raise ConfigError(
+            f"--out takes a file that ends in {' or '.join(_WRITERS)}, and {str(out)!r} was given."
+        )
+    refuse_unwritable(out)
+
+
+def everyone(recommender: Recommender) -> Audience:
+    """All users of the model."""
+    return Audience(np.arange(len(recommender.artifact.user_ids)))
+
+
+def audience_of(recommender: Recommender, users: Sequence[Id]) -> Audience:
+    """These users; their ids are written in the vocabulary's type if all can be, else as text."""
+    vocabulary = recommender.artifact.user_ids
+    codes = vocabulary.codes(users)
+    if (codes != UNKNOWN).all():
+        return Audience(codes)
+    try:
+        return Audience(codes, pa.array(users, vocabulary.values.type))
+    except (pa.ArrowException, OverflowError):
+        return Audience(codes, pa.array([str(user) for user in users]))
+
+
+def write_lists(
+    recommender: Recommender,
+    audience: Audience,
+    rules: ListRules,
+    out: Path,
+    progress: Callable[[int], None] = lambda users: None,
+) -> Written:
+    """The file with columns user, item, rank (from 1) and score, users in the order of the audience.
+
+    Only one block of lists is held at a time. `progress` is told how many users are done.
+    """
+    refuse_unknown_ending(out)
+    rows = fallback = 0
+    with new_file(out) as partial, _WRITERS[out.suffix](partial, _schema(recommender, audience)) as writer:
+        for some in _runs(len(audience.codes), rules.k):
+            items, scores, how = recommender.lists(audience.codes[some], rules)
+            table = _table(recommender, audience, some, TopRows(items, scores))
+            writer.write_table(table)
+            rows += table.num_rows
+            fallback += int(np.count_nonzero(how != "model"))
+            progress(some.stop)
+    return Written(len(audience.codes), rows, fallback)
+
+
+@dataclass(frozen=True)
+class TopRows:
+    """A block of lists (b, k); NOTHING where a list has ended."""
+
+    items: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+def _runs(users: int, k: int) -> Iterator[slice]:
+    step = max(1, _ROWS_AT_ONCE // k)
+    for start in range(0, users, step):
+        yield slice(start, min(start + step, users))
+
+
+def _schema(recommender: Recommender, audience: Audience) -> pa.Schema:
+    users = recommender.artifact.user_ids.values.type if audience.ids is None else audience.ids.type
+    items = recommender.artifact.item_ids.values.type
+    return pa.schema([("user", users), ("item", items), ("rank", pa.int32()), ("score", pa.float32())])
+
+
+def _table(recommender: Recommender, audience: Audience, some: slice, lists: TopRows) -> pa.Table:
+    """One row for each place of the lists that is filled."""
+    there = lists.items != NOTHING
+    rows, places = np.nonzero(there)
+    if audience.ids is None:
+        users = _taken(recommender.artifact.user_ids, audience.codes[some][rows])
+    else:
+        users = audience.ids.take(pa.array(rows + some.start))
+    columns: list[Any] = [  # arrays of several types
+        users,
+        _taken(recommender.artifact.item_ids, lists.items[there]),
+        pa.array((places + 1).astype(np.int32)),
+        pa.array(lists.scores[there]),
+    ]
+    return pa.table(columns, schema=_schema(recommender, audience))
+
+
+def _taken(vocabulary: Vocabulary, codes: NDArray[np.int64]) -> pa.Array:
+    return vocabulary.values.take(pa.array(codes))
