@@ -30,6 +30,7 @@ def test_one_player_is_enough_and_the_other_is_like_f(towpath, events: Path, tmp
         "fit", events, "--method", "transport", "--w", "mf", *QUICK, "--out", tmp_path / "run", "--json"
     ).json
     assert [told["settings"][name] for name in ("players", "w", "g")] == ["models", "mf", ""]
+    assert told["settings"]["solver"] == "game"  # where the data have impressions, w would not play otherwise
 
 
 @pytest.mark.parametrize(
