@@ -30,6 +30,7 @@ from towpath.models.registry import build
 from towpath.models.scorer import Sizes
 from towpath.rng import Rng
 from towpath.training.plain import PlainLearner
+from towpath.training.task import TrainingTask
 
 LENGTH, DIM = 50, 64
 # What is timed alone, one epoch each, after the comparison.
@@ -92,7 +93,7 @@ def _learner(train: Interactions, settings: dict[str, Any]) -> PlainLearner:
     resolved = Recipe("attention", "plain", asked).resolve()
     scorer = build("attention", resolved.model.model_dump(), Sizes(train.n_users, train.n_items))
     scorer.initialise(train, Rng(0))
-    return PlainLearner(scorer, train, resolved.training, Rng(0))
+    return PlainLearner(TrainingTask(scorer, train, resolved.training, Rng(0)))
 
 
 def _timed(learner: PlainLearner, number: int) -> list[float]:

@@ -21,6 +21,8 @@ from towpath.data.split import split_leave_last_two
 from towpath.models.registry import build
 from towpath.models.scorer import sizes_of
 from towpath.rng import Rng
+from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 ITERATIONS = 4
 
@@ -50,7 +52,8 @@ def measure(train: Interactions, dim: int) -> dict[str, float]:
     """Wall-clock and processor seconds of an iteration (medians), and by how much the memory's peak rose."""
     scorer = build("mf", {"embedding_dim": dim}, sizes_of(train))
     scorer.initialise(train, Rng(0))
-    learner = ExposureLearner(scorer, train, ExposureSettings())
+    task = TrainingTask(scorer, train, TrainingSettings(), Rng(0))
+    learner = ExposureLearner(task, ExposureSettings())
     before = _peak_megabytes()
     wall, processor = [], []
     for number in range(1, ITERATIONS + 1):

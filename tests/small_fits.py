@@ -13,6 +13,7 @@ from towpath.models.scorer import Sizes
 from towpath.rng import Rng
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 SPLIT = small_split()
 TRAINING = TrainingSettings(batch_size=64, epochs=3)
@@ -37,7 +38,7 @@ def unchanged(module: torch.nn.Module, before: dict[str, torch.Tensor]) -> bool:
 def plainly_trained(training: TrainingSettings = TRAINING) -> Factorization:
     """A factorisation after three plain epochs."""
     scorer = model()
-    learner = PlainLearner(scorer, SPLIT.train, training, Rng(0))
+    learner = PlainLearner(TrainingTask(scorer, SPLIT.train, training, Rng(0)))
     for number in (1, 2, 3):
         learner.epoch(number)
     return scorer

@@ -15,9 +15,9 @@ MODULES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for pat
 # From the ground up: a module imports only from its own layer or from those before it. The package's own
 # __init__ stands outside: it is the door to everything and imports when it is called.
 LAYERS = (
-    "errors", "rng", "files", "stats", "kernels", "data", "models", "ranking", "evaluation", "training",
-    "transport", "baselines", "bandit", "methods", "worlds", "diagnostics", "experiments", "reports",
-    "serving", "abtest", "cli",
+    "errors", "rng", "files", "plugins", "stats", "kernels", "data", "models", "ranking", "evaluation",
+    "training", "transport", "baselines", "bandit", "methods", "worlds", "diagnostics", "experiments",
+    "reports", "serving", "abtest", "cli", "testing",
 )  # fmt: skip
 # Layers that stand side by side: neither imports the other, whichever comes first in the list above.
 PEERS = {frozenset({"evaluation", "training"})}

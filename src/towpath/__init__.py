@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from towpath.data.meaning import Positive
     from towpath.data.sources import Reading
     from towpath.data.split import Part, Split
+    from towpath.diagnostics.diagnose import Diagnosis
     from towpath.evaluation.comparison import Comparison
     from towpath.evaluation.protocols import EvalProtocol
     from towpath.evaluation.result import Evaluation
     from towpath.experiments.tune import Tuned
+    from towpath.methods.method import Method
     from towpath.methods.recipe import Recipe
     from towpath.models.scorer import Scorer
     from towpath.serving.recommender import Recommender
@@ -35,10 +37,9 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Cleaning", "Columns", "Comparison", "Evaluation", "FeatureFiles", "Fit", "Interactions", "Positive",
-    "Reading",
-    "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "evaluate", "fit", "load", "read",
-    "save", "split", "tune",
+    "Cleaning", "Columns", "Comparison", "Diagnosis", "Evaluation", "FeatureFiles", "Fit", "Interactions",
+    "Positive", "Reading", "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "diagnose",
+    "evaluate", "fit", "load", "read", "save", "split", "tune",
 ]  # fmt: skip
 
 SplitStrategy = Literal["leave-last-two", "time", "random"]
@@ -49,6 +50,7 @@ _HOMES = {
     "Cleaning": "towpath.data.cleaning",
     "Columns": "towpath.data.columns",
     "Comparison": "towpath.evaluation.comparison",
+    "Diagnosis": "towpath.diagnostics.diagnose",
     "Evaluation": "towpath.evaluation.result",
     "FeatureFiles": "towpath.data.feature_kinds",
     "Fit": "towpath.training.fit",
@@ -111,11 +113,10 @@ def split(
 ) -> "Split":
     """Training, validation and test parts; shares and seed matter to the splits that use them."""
     from towpath.data import split as splits
-    from towpath.data.sources import Reading
     from towpath.errors import unknown_name
     from towpath.rng import Rng
 
-    rows = data.interactions if isinstance(data, Reading) else data
+    rows = _events_of(data)
     if how == "leave-last-two":
         return splits.split_leave_last_two(rows)
     shares = {"validation_share": validation_share, "test_share": test_share}
@@ -126,8 +127,17 @@ def split(
     raise unknown_name("split", how, SPLIT_STRATEGIES)
 
 
-def fit(split: "Split", model: str = "mf", method: str = "plain", seed: int = 0, **settings: Any) -> "Fit":
-    """A trained model; `settings` are those of the model, the fit loop and the method, as in --set."""
+def fit(
+    split: "Split",
+    model: "str | type[Scorer]" = "mf",
+    method: "str | Method[Any]" = "plain",
+    seed: int = 0,
+    **settings: Any,
+) -> "Fit":
+    """A trained model; `settings` are those of the model, the fit loop and the method, as in --set.
+
+    Model and method are names, or a class that extends Scorer and a Method of your own.
+    """
     from towpath.methods.recipe import Recipe
     from towpath.methods.run import fit
 
@@ -140,14 +150,33 @@ def evaluate(
     *,
     protocol: "EvalProtocol" = "full",
     on: "Part" = "test",
-    k: int = 10,
+    k: int | Sequence[int] = 10,
+    test: "Reading | Interactions | None" = None,
+    candidates: "Reading | Interactions | None" = None,
 ) -> "Evaluation":
-    """Per-user values of every metric under a named protocol; `.metrics()` takes the means."""
-    from towpath.evaluation.evaluate import evaluate
+    """Per-user values of every metric under a named protocol; `.metrics()` takes the means.
+
+    `test` are events from outside to evaluate on instead of the split's own part; rows of users and items
+    that do not occur in training are left out. With `candidates`, each user's targets are ranked among the
+    items that it has for the user, whatever the protocol.
+    """
+    from towpath.data.outside import align, with_test
+    from towpath.evaluation.evaluate import evaluate, evaluate_candidates
     from towpath.training.fit import Fit
 
     scorer = model.scorer if isinstance(model, Fit) else model
+    if test is not None:
+        split = with_test(split, align(_events_of(test), split.train)[0])
+    if candidates is not None:
+        listed = align(_events_of(candidates), split.train)[0]
+        return evaluate_candidates(scorer, split, listed, on=on, k=k)
     return evaluate(scorer, split, protocol=protocol, on=on, k=k)
+
+
+def _events_of(data: "Reading | Interactions") -> "Interactions":
+    from towpath.data.sources import Reading
+
+    return data.interactions if isinstance(data, Reading) else data
 
 
 def compare(
@@ -185,6 +214,14 @@ def tune(
     return tune(split, Tuning(recipe, grid or {}, seeds), work=Work(folder=kept))
 
 
+def diagnose(model: "Fit | Scorer", split: "Split", *, k: int = 10) -> "Diagnosis":
+    """How much of what the model would show the held-out part of the log has seen, and what follows."""
+    from towpath.diagnostics.diagnose import diagnose
+    from towpath.training.fit import Fit
+
+    return diagnose(model.scorer if isinstance(model, Fit) else model, split, k=k)
+
+
 def save(model: "Fit", split: "Split", folder: str | Path) -> None:
     """An artifact folder that `load` and the command line can serve from, without the training data."""
     from towpath.serving.artifact import artifact_of, save_artifact
@@ -192,8 +229,11 @@ def save(model: "Fit", split: "Split", folder: str | Path) -> None:
     save_artifact(artifact_of(model, split), Path(folder))
 
 
-def load(folder: str | Path) -> "Recommender":
-    """The recommender of a run or artifact folder, once every byte of it has been checked."""
+def load(folder: str | Path, *, models: "Sequence[type[Scorer]]" = ()) -> "Recommender":
+    """The recommender of a run or artifact folder, once every byte of it has been checked.
+
+    Its model must be registered, or be one of the classes `models`; a folder's word alone imports nothing.
+    """
     from towpath.serving.recommender import load
 
-    return load(folder)
+    return load(folder, models)

@@ -30,13 +30,14 @@ from towpath.rng import Rng
 from towpath.training.batches import Batch
 from towpath.training.losses import logistic_loss
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 HARD = {"hard_negatives": 1, "hard_negative_depth": 12}
 
 
 def learner(training: TrainingSettings = TRAINING, **chosen: object) -> AdversarialLearner:
     ours = AdversarialSettings(**({"warm_epochs": 1} | chosen))
-    return AdversarialLearner(model(), SPLIT.train, training, ours, Rng(0))
+    return AdversarialLearner(TrainingTask(model(), SPLIT.train, training, Rng(0)), ours)
 
 
 def first_batch(game: AdversarialLearner) -> Batch:

@@ -29,12 +29,15 @@ from towpath.rng import Rng
 from towpath.training.batches import Batch
 from towpath.training.losses import logistic_loss
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 DISTANCES = ["l1", "l2", "cosine"]
 
 
 def learner(training: TrainingSettings = TRAINING, **chosen: object) -> CausalEmbeddingLearner:
-    return CausalEmbeddingLearner(model(), SPLIT.train, training, CausalEmbeddingSettings(**chosen), Rng(0))
+    return CausalEmbeddingLearner(
+        TrainingTask(model(), SPLIT.train, training, Rng(0)), CausalEmbeddingSettings(**chosen)
+    )
 
 
 def apart(learned: CausalEmbeddingLearner) -> CausalEmbeddingLearner:

@@ -23,6 +23,7 @@ from towpath.rng import Rng
 from towpath.training.batches import Batch
 from towpath.training.losses import logistic_loss
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 SPLIT = small_split()
 TRAINING = TrainingSettings(batch_size=64, epochs=3)
@@ -34,7 +35,9 @@ DRAWS = 3_000
 def learner(**settings: object) -> DoublyRobustLearner:
     scorer = build("mf", {"embedding_dim": 8}, Sizes(SPLIT.train.n_users, SPLIT.train.n_items))
     scorer.initialise(SPLIT.train, Rng(0))
-    return DoublyRobustLearner(scorer, SPLIT.train, TRAINING, DoublyRobustSettings(**settings), Rng(0))
+    return DoublyRobustLearner(
+        TrainingTask(scorer, SPLIT.train, TRAINING, Rng(0)), DoublyRobustSettings(**settings)
+    )
 
 
 def copied(module: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.distributions import Normal
 
-from small_fits import FAST, SPLIT, model, same_floats_again, same_floats_resumed
+from small_fits import FAST, SPLIT, TRAINING, model, same_floats_again, same_floats_resumed
 from towpath.baselines import exposure
 from towpath.baselines.exposure import (
     ExposureLearner,
@@ -21,12 +21,15 @@ from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.ease import interaction_matrix
 from towpath.models.scorer import context_of
+from towpath.rng import Rng
+from towpath.training.task import TrainingTask
 
 TAKEN = torch.from_numpy(interaction_matrix(SPLIT.train).toarray())
 
 
 def learner(seed: int = 0, **chosen: float) -> ExposureLearner:
-    return ExposureLearner(model(seed), SPLIT.train, ExposureSettings(**chosen))
+    task = TrainingTask(model(seed), SPLIT.train, TRAINING, Rng(seed))
+    return ExposureLearner(task, ExposureSettings(**chosen))
 
 
 def vectors(learned: ExposureLearner) -> tuple[torch.Tensor, torch.Tensor]:

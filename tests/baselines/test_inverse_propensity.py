@@ -25,6 +25,7 @@ from towpath.rng import Rng
 from towpath.training.losses import logistic_loss
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 HARD = {"hard_negatives": 1, "hard_negative_depth": 12}
 
@@ -57,8 +58,8 @@ def equal(a: torch.nn.Module, b: torch.nn.Module) -> bool:
 def test_propensity_one_is_plain_training_float_for_float(variant: str, pairs: dict) -> None:
     training = TRAINING.model_copy(update=pairs)
     settings = InversePropensitySettings(power=0, variant=variant)
-    weighted = InversePropensityLearner(model(), SPLIT.train, training, settings, Rng(0))
-    plain = PlainLearner(model(), SPLIT.train, training, Rng(0))
+    weighted = InversePropensityLearner(TrainingTask(model(), SPLIT.train, training, Rng(0)), settings)
+    plain = PlainLearner(TrainingTask(model(), SPLIT.train, training, Rng(0)))
     for number in (1, 2, 3):
         assert weighted.epoch(number)["loss"] == plain.epoch(number)["loss"]
     assert equal(weighted.scorer, plain.scorer)
@@ -158,7 +159,7 @@ def test_every_variant_trains_and_says_what_was_held_back(variant: str, propensi
 
 def test_the_shares_held_back_are_those_of_positives() -> None:
     settings = InversePropensitySettings(floor=0.3, logit_limit=2.0)
-    learner = InversePropensityLearner(model(), SPLIT.train, TRAINING, settings, Rng(0))
+    learner = InversePropensityLearner(TrainingTask(model(), SPLIT.train, TRAINING, Rng(0)), settings)
     batch = next(iter(learner._batches.epoch(1, Rng(0))))
     scores, propensity = torch.full(batch.labels.shape, 9.0), torch.full(batch.labels.shape, 0.1)
     scores[:48, 0], propensity[:16, 0] = 1.0, 0.5  # of 64 positives, in the first column

@@ -32,8 +32,8 @@ def test_g_names_the_adversary(towpath, events: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (["--method", "adversarial", "--w", "mf"], "--w names a player of the transport game"),
-        (["--method", "expomf", "--g", "mf"], "--g names a player of the transport game"),
+        (["--method", "adversarial", "--w", "mf"], "the method 'adversarial' has no player w"),
+        (["--method", "expomf", "--g", "mf"], "the method 'expomf' has no player g"),
         (["--method", "expomf", "--model", "gmf"], "The method 'expomf' trains mf only"),
         (["--method", "causal-embeding"], "did you mean 'causal-embedding'?"),
     ],

@@ -35,7 +35,7 @@ def test_one_player_is_enough_and_the_other_is_like_f(towpath, events: Path, tmp
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (["--w", "mf"], "--w names a player of the transport game, and the method is 'plain'"),
+        (["--w", "mf"], "the method 'plain' has no player w; add --method transport"),
         (["--g", "mf", "--method", "plain"], "add --method transport, or leave it out."),
         (["--method", "transport", "--w", "ease"], "--w needs a model with parameters to train, such as mf"),
         (["--method", "transport", "--g", "mg"], "There is no model 'mg'; did you mean 'mf'?"),

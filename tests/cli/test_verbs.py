@@ -28,7 +28,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("on", ["test", "validation"])
 def test_evaluate(protocol: str, on: str, towpath, wide: Path) -> None:
     told = towpath("evaluate", wide, "--protocol", protocol, "--on", on, "-k", 5, "--json").json
-    assert list(told) == ["protocol", "on", "k", "users", "metrics"]
+    assert list(told) == ["protocol", "on", "k", "users", "metrics", "intervals"]
     assert (told["protocol"], told["on"], told["k"], told["users"]) == (protocol, on, 5, 50)
     assert {"hit", "ndcg", "recall", "mrr", "rel"} <= set(told["metrics"])
     assert 0 <= told["metrics"]["ndcg"] <= told["metrics"]["hit"] <= 1

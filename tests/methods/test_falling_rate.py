@@ -15,7 +15,11 @@ def test_the_pace_falls_evenly_and_stays_by_default() -> None:
     assert TrainingSettings(epochs=4).lr_scale(4) == 1
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "expomf"])  # which takes no steps
+# expomf takes no steps; learners from bandit feedback need another log (tests/bandit/test_learning.py).
+ELSEWHERE = {"expomf", "bandit-ips", "bandit-snips", "poem", "norm-poem", "bandit-dm", "bandit-dr"}
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in ELSEWHERE])
 def test_the_first_epoch_is_the_same_and_later_ones_are_slower(method: str) -> None:
     constant, falling = (
         fit(SPLIT, Recipe("mf", method, {**FAST, "final_lr_factor": rate})).history for rate in (1, 0)

@@ -19,6 +19,7 @@ from towpath.rng import Rng
 from towpath.serving.artifact import artifact_of, save_artifact
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 SPLIT = small_split()
 TRAIN = SPLIT.train
@@ -111,7 +112,7 @@ def test_a_lower_rate_keeps_the_start(tmp_path: Path) -> None:
     def moved(rate: float) -> float:
         scorer = build("ncf", {"embedding_dim": 4, "item_start": source, "item_rate": rate}, SIZES)
         scorer.initialise(TRAIN, Rng(0))
-        PlainLearner(scorer, TRAIN, TrainingSettings(batch_size=64), Rng(0)).epoch(1)
+        PlainLearner(TrainingTask(scorer, TRAIN, TrainingSettings(batch_size=64), Rng(0))).epoch(1)
         after = scorer.state_dict()["gmf.tables.items.weight"]
         return float((after - start_vectors(TRAIN, Rng(0), 4, source).vectors).norm())
 

@@ -17,6 +17,7 @@ from towpath.models.scorer import Context, Scorer, Sizes, context_of
 from towpath.rng import Rng
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 SPLIT = small_split()
 SIZES = Sizes(SPLIT.train.n_users, SPLIT.train.n_items)
@@ -111,7 +112,7 @@ def test_the_output_layer_is_trained(name: str) -> None:
     """The authors' earlier code left it at its random start."""
     scorer = filled(name)
     before = {key: value.clone() for key, value in scorer.state_dict().items()}
-    learner = PlainLearner(scorer, SPLIT.train, TrainingSettings(batch_size=64), Rng(0))
+    learner = PlainLearner(TrainingTask(scorer, SPLIT.train, TrainingSettings(batch_size=64), Rng(0)))
     learner.epoch(1)
     still = [key for key, value in scorer.state_dict().items() if torch.equal(value, before[key])]
     assert still == []

@@ -1,4 +1,4 @@
-"""Laws that every scorer obeys."""
+"""Laws that every scorer obeys, and what each of the simple ones computes."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,14 @@ from contracts import SCORERS
 from feature_tables import with_features
 from small import small_split
 from towpath.data.negatives import NegativeSampler
+from towpath.data.split import Split
 from towpath.errors import ConfigError
 from towpath.models import factorization
 from towpath.models.ease import interaction_matrix
-from towpath.models.registry import MODELS, build, depends_on_seed, is_trainable
+from towpath.models.registry import MODELS, build
 from towpath.models.scorer import Scorer, Sizes, context_of, sizes_of
 from towpath.rng import Rng
+from towpath.testing import ScorerContract
 
 SPLIT = with_features(small_split())
 SIZES = sizes_of(SPLIT.train)
@@ -31,91 +33,25 @@ def filled(name: str, seed: int = 0) -> Scorer:
     return scorer.eval()  # without dropout
 
 
-@pytest.fixture(params=SCORERS)
-def name(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
 def scores(scorer: Scorer, users: np.ndarray, items: torch.Tensor) -> torch.Tensor:
     with torch.no_grad():
         return scorer.score(context_of(scorer, users, SPLIT.train.histories), items)
 
 
-def test_a_batch_scores_like_its_single_users(name: str) -> None:
-    scorer = filled(name)
-    together = scores(scorer, USERS, ITEMS)
-    alone = torch.cat([scores(scorer, USERS[n : n + 1], ITEMS[n : n + 1]) for n in range(3)])
-    torch.testing.assert_close(together, alone)
+class TestEveryModel(ScorerContract):
+    """The suite that authors of models get, on data with features."""
 
+    @pytest.fixture(autouse=True, params=SCORERS)
+    def _one_model(self, request: pytest.FixtureRequest) -> None:
+        self.model, self.settings = request.param, SCORERS[request.param]
 
-def test_the_same_candidates_for_everyone_equal_repeated_ones(name: str) -> None:
-    scorer = filled(name)
-    shared = scores(scorer, USERS, ITEMS[:1])
-    torch.testing.assert_close(shared, scores(scorer, USERS, ITEMS[:1].expand(3, -1)))
-
-
-def test_the_order_of_candidates_does_not_matter(name: str) -> None:
-    scorer = filled(name)
-    forward, backward = scores(scorer, USERS, ITEMS), scores(scorer, USERS, ITEMS.flip(1))
-    torch.testing.assert_close(forward, backward.flip(1))
-
-
-def test_state_travels_to_a_fresh_scorer(name: str) -> None:
-    scorer, other = filled(name), build(name, SCORERS[name], SIZES).eval()
-    other.load_state_dict(scorer.state_dict())
-    assert torch.equal(scores(scorer, USERS, ITEMS), scores(other, USERS, ITEMS))
-
-
-def test_same_seed_same_floats(name: str) -> None:
-    first, second = filled(name, seed=7).state_dict(), filled(name, seed=7).state_dict()
-    assert all(torch.equal(first[key], second[key]) for key in first)
-
-
-def test_another_seed_is_another_start_unless_nothing_is_drawn(name: str) -> None:
-    first, second = filled(name, seed=7).state_dict(), filled(name, seed=8).state_dict()
-    assert depends_on_seed(name) is any(not torch.equal(first[key], second[key]) for key in first)
-
-
-def test_every_parameter_receives_a_gradient(name: str) -> None:
-    """An output layer that was forgotten stays at its random start, and nothing else would tell."""
-    scorer = filled(name)
-    context = context_of(scorer, np.arange(SIZES.users), SPLIT.train.histories)
-    value = scorer.score(context, torch.arange(SIZES.items)[None]).square().sum()
-    named = dict(scorer.named_parameters())
-    assert bool(named) is is_trainable(name)
-    gradients = torch.autograd.grad(value, list(named.values()), allow_unused=True) if named else ()
-    without = [key for key, g in zip(named, gradients, strict=True) if g is None or not g.to_dense().any()]
-    assert without == []
-
-
-def test_listening_to_the_look_ups_changes_no_score(name: str) -> None:
-    """Critics are asked for gradients by hooks on the tables, which turn fused kernels off."""
-    scorer = filled(name)
-    plain = scores(scorer, USERS, ITEMS)
-    for table in [m for m in scorer.modules() if isinstance(m, torch.nn.Embedding)]:
-        table.register_forward_hook(lambda module, inputs, output: None)
-    torch.testing.assert_close(scores(scorer, USERS, ITEMS), plain)
-
-
-def test_rates_name_parameters(name: str) -> None:
-    scorer = filled(name)
-    assert set(scorer.rates()) <= set(dict(scorer.named_parameters()))
-
-
-def test_scores_with_a_norm_are_the_scores(name: str) -> None:
-    scorer = filled(name)
-    context = context_of(scorer, USERS, SPLIT.train.histories)
-    with_norm, norm = scorer.score_with_norm(context, ITEMS)
-    torch.testing.assert_close(with_norm, scorer.score(context, ITEMS))
-    assert norm.shape == ()
-    assert norm >= 0
+    def split(self) -> Split:
+        return SPLIT
 
 
 def test_popularity_counts() -> None:
     counted = scores(filled("popularity"), USERS, torch.arange(SIZES.items)[None])
     assert np.array_equal(counted[0].numpy(), SPLIT.train.item_counts)
-    with pytest.raises(ConfigError, match="alike"):
-        filled("popularity").item_similarity(torch.tensor([0]))
 
 
 def test_ease_meets_the_conditions_of_its_optimum() -> None:
@@ -225,20 +161,3 @@ def test_large_tables_get_sparse_gradients() -> None:
 def test_what_does_not_exist_is_said_in_a_sentence(name: str, settings: dict, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         build(name, settings, SIZES)
-
-
-def test_gradients_that_a_model_knows_are_those_of_autograd(name: str) -> None:
-    scorer = filled(name)
-    context = context_of(scorer, USERS, SPLIT.train.histories)
-    if not scorer.has_manual_backward(context, ITEMS):
-        with pytest.raises(ConfigError, match="autograd"):
-            scorer.gradients(context, ITEMS, torch.zeros(ITEMS.shape), 0.0)
-        return
-    slopes = torch.linspace(-1, 2, ITEMS.numel()).view(ITEMS.shape)
-    known = scorer.gradients(context, ITEMS, slopes, 0.3)
-    parameters = list(scorer.parameters())
-    assert len(known) == len(parameters)
-    scores, norm = scorer.score_with_norm(context, ITEMS)
-    found = torch.autograd.grad((scores * slopes).sum() + 0.3 * norm, parameters)
-    for parameter, gradient in zip(parameters, found, strict=True):
-        torch.testing.assert_close(known[parameter], gradient)

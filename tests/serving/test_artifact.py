@@ -1,6 +1,7 @@
 """An artifact comes back as it went in, or not at all."""
 
 import json
+import sys
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -17,10 +18,12 @@ from contracts import SCORERS
 from fixed_scorers import Fixed
 from small import small_split
 from towpath.data.vocabulary import Vocabulary
-from towpath.errors import ArtifactError, ConfigError
+from towpath.errors import ArtifactError
 from towpath.files import ARTIFACT, PROOFS, Form, read_manifest, write_manifest
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
+from towpath.models.popularity import Popularity
+from towpath.models.scorer import Context
 from towpath.serving.artifact import (
     FILES,
     PLAYERS,
@@ -193,12 +196,43 @@ def test_settings_and_sizes_of_another_version_are_refused(changes: dict[str, ob
         load_artifact(rewritten(folder, **changes))
 
 
-def test_a_model_of_the_users_own_is_refused_and_nothing_written(tmp_path: Path) -> None:
-    plain = an_artifact("popularity")
-    own = Artifact(Fixed(torch.zeros(2, 2)), plain.user_ids, plain.item_ids, plain.history, {})
-    with pytest.raises(ConfigError, match="Fixed is none"):
-        save_artifact(own, tmp_path / "a")
-    assert list(tmp_path.iterdir()) == []
+class Reversed(Popularity):
+    """A model of the user's own that nobody has registered."""
+
+    def score(self, context: Context, items: torch.Tensor) -> torch.Tensor:
+        return -super().score(context, items)
+
+
+def test_a_model_of_the_users_own_comes_back_if_its_class_is_handed_in(tmp_path: Path) -> None:
+    split = small_split()
+    save_artifact(artifact_of(fit(split, Recipe(Reversed)), split), tmp_path / "a")
+    manifest = read_manifest(tmp_path / "a", ARTIFACT)
+    assert manifest["model"] == manifest["model_class"] == f"{Reversed.__module__}:Reversed"
+    assert type(load_artifact(tmp_path / "a", [Popularity, Reversed]).scorer) is Reversed
+    with pytest.raises(ArtifactError, match=r"Reversed'.* hand its class to towpath\.load\(folder, models="):
+        load_artifact(tmp_path / "a")
+    moved = rewritten(tmp_path / "a", model_class="__main__:Reversed")  # saved from a notebook, say
+    assert type(load_artifact(moved, [Reversed]).scorer) is Reversed
+
+
+def test_a_path_in_the_file_imports_nothing(folder: Path) -> None:
+    asked = rewritten(folder, model="antigravity:Scorer", model_class="antigravity:Scorer")
+    with pytest.raises(ArtifactError, match="Towpath imports nothing else by name"):
+        load_artifact(asked, [Reversed])
+    assert "antigravity" not in sys.modules
+
+
+def test_a_class_that_is_built_otherwise_is_refused(folder: Path) -> None:
+    asked = rewritten(folder, model_class="somewhere:Fixed")
+    with pytest.raises(ArtifactError, match="does not fit this towpath"):
+        load_artifact(asked, [Fixed])
+
+
+def test_an_artifact_of_an_early_version_names_its_model_only(folder: Path) -> None:
+    manifest = read_manifest(folder, ARTIFACT)
+    early = {key: manifest[key] for key in manifest if key not in (*PROOFS, "model_class")}
+    write_manifest(folder, ARTIFACT, early, FILES)
+    assert type(load_artifact(folder).scorer).__name__ == "Ease"
 
 
 def test_a_folder_that_is_no_artifact(tmp_path: Path) -> None:

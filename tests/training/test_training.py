@@ -21,6 +21,7 @@ from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser, clip_gradients
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 SETTINGS = TrainingSettings(batch_size=64, epochs=6, patience=6)
 
@@ -31,7 +32,7 @@ SMALL_BATCHES = TrainingSettings(batch_size=50, negatives=2)
 def learner_on(split: Split, seed: int = 0, settings: TrainingSettings = SETTINGS) -> PlainLearner:
     scorer = build("mf", {"embedding_dim": 8}, sizes_of(split.train))
     scorer.initialise(split.train, Rng(seed))
-    return PlainLearner(scorer, split.train, settings, Rng(seed))
+    return PlainLearner(TrainingTask(scorer, split.train, settings, Rng(seed)))
 
 
 def rising(scorer: Scorer) -> EpochMetrics:
@@ -168,7 +169,7 @@ def test_other_players_are_kept_as_they_were_in_the_best_epoch(tmp_path: Path) -
 
     def learner() -> WithAPlayerBeside:
         plain = learner_on(split)
-        return WithAPlayerBeside(plain.scorer, split.train, SETTINGS, Rng(0))
+        return WithAPlayerBeside(TrainingTask(plain.scorer, split.train, SETTINGS, Rng(0)))
 
     checkpoint = tmp_path / "checkpoint.safetensors"
     train(learner(), validate, SETTINGS.model_copy(update={"epochs": 3}), checkpoint=checkpoint)

@@ -18,6 +18,7 @@ from towpath.training.fit import EpochMetrics
 from towpath.training.losses import catalogue_softmax_risk, softmax_loss
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 from towpath.training.windows import WindowBatches
 
 SPLIT = small_split()  # sixty users with ten training items each
@@ -145,7 +146,7 @@ def test_training_on_windows_lowers_the_loss(loss: str) -> None:
     pairs = "catalogue" if loss == "softmax" else "sampled"
     steps = {"windows": "all", "batch_size": 64, "learning_rate": 0.01, "l2": 0}
     training = TrainingSettings(loss=loss, pairs=pairs, **steps)
-    learner = PlainLearner(attention(dropout=0.1), SPLIT.train, training, Rng(0))
+    learner = PlainLearner(TrainingTask(attention(dropout=0.1), SPLIT.train, training, Rng(0)))
     losses = [learner.epoch(number)["loss"] for number in range(1, 11)]
     assert losses[-1] < 0.95 * losses[0]
 

@@ -12,6 +12,7 @@ from towpath.models.scorer import Scorer, sizes_of
 from towpath.rng import Rng
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 from towpath.transport.game import TransportLearner
 from towpath.transport.settings import TransportSettings
 
@@ -29,9 +30,8 @@ def model(seed: int = 0) -> Scorer:
 
 
 def learner(training: TrainingSettings = TRAINING, **settings: object) -> TransportLearner:
-    return TransportLearner(
-        model(), SPLIT.train, training, TransportSettings(**({"list_length": 5} | settings)), Rng(0)
-    )
+    task = TrainingTask(model(), SPLIT.train, training, Rng(0))
+    return TransportLearner(task, TransportSettings(**({"list_length": 5} | settings)))
 
 
 def copied(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -50,7 +50,7 @@ def test_frozen_weights_without_penalty_are_plain_training_float_for_float(
 ) -> None:
     training = TRAINING.model_copy(update=pairs)
     game = learner(training, floor=1.0, ceiling=1.0, penalty=0.0, schedule=schedule, players=players)
-    plain = PlainLearner(model(), SPLIT.train, training, Rng(0))
+    plain = PlainLearner(TrainingTask(model(), SPLIT.train, training, Rng(0)))
     for number in (1, 2, 3):
         game.epoch(number)
         plain.epoch(number)

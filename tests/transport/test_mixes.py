@@ -15,6 +15,7 @@ from towpath.models.registry import build, is_trainable
 from towpath.models.scorer import sizes_of
 from towpath.rng import Rng
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 from towpath.transport.game import TransportLearner
 from towpath.transport.settings import TransportSettings
 
@@ -33,11 +34,8 @@ def played(f: str, w: str, g: str, **settings: object) -> TransportLearner:
     scorer = build(f, SCORERS[f], SIZES)
     scorer.initialise(SPLIT.train, Rng(0))
     game = TransportLearner(
-        scorer,
-        SPLIT.train,
-        TrainingSettings(batch_size=48),
+        TrainingTask(scorer, SPLIT.train, TrainingSettings(batch_size=48), Rng(0)),
         TransportSettings(players="models", w=w, g=g, list_length=5, warm_epochs=0, **settings),
-        Rng(0),
     )
     game.epoch(1)
     return game

@@ -6,18 +6,17 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from towpath.data.interactions import Interactions
 from towpath.errors import ConfigError
-from towpath.models.players import player_model
+from towpath.models.capabilities import score_with_norm
+from towpath.models.players import longest_history, player_model
 from towpath.models.registry import refuse_untrainable
 from towpath.models.scorer import Scorer, Settings
-from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
+from towpath.training.learner import Learner
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
-from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 LabelEffect = Literal["interaction", "additive"]
 
@@ -90,7 +89,7 @@ def adversary_hinge(own: Tensor, reweighted: Tensor, fit: float, margin: float) 
     return torch.relu(margin + fit * own - reweighted)
 
 
-class AdversarialLearner:
+class AdversarialLearner(Learner):
     """Trains f on the loss over the chances of exposure that an adversary g finds worst for it.
 
         min over f, (a, b, c)  max over g:   mean of l(y, f) / q(g, y) - fit * mean of l(y, g)
@@ -100,23 +99,25 @@ class AdversarialLearner:
     `propensity` in the history tells.
     """
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        train: Interactions,
-        training: TrainingSettings,
-        settings: AdversarialSettings,
-        rng: Rng,
-    ) -> None:
-        self.scorer = scorer
-        self._training, self._settings, self._rng = training, settings, rng
-        self._batches = make_batches(train, scorer, training)
-        self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
-        self.adversary = player_model(settings.g, "g", scorer, train, rng)
-        _refuse_other_histories(self.adversary, scorer)
+    def __init__(self, task: TrainingTask, settings: AdversarialSettings) -> None:
+        self.scorer, training = task.scorer, task.training
+        self._training, self._settings, self._rng = training, settings, task.rng
+        self._optimiser = Optimiser([task.scorer], training.learning_rate, training.clip_norm)
+        self.adversary = player_model(settings.g, "g", task.scorer, task.train, task.rng)
+        _refuse_other_histories(self.adversary, task.scorer)
+        longest = longest_history(task.scorer, self.adversary)
+        self._batches = make_batches(task.train, task.scorer, training, history_length=longest)
         self._adversary_optimiser = Optimiser([self.adversary], settings.learning_rate_g, training.clip_norm)
         self.link = PropensityLink(settings.min_propensity, settings.label_effect)
         self._link_optimiser = Optimiser([self.link], settings.learning_rate_link)
+
+    def players(self) -> dict[str, nn.Module]:
+        """The adversary, and what makes a chance of exposure of its score."""
+        return {"g": self.adversary, "link": self.link}
+
+    def optimisers(self) -> dict[str, Optimiser]:
+        """Those of f, g and the link."""
+        return {"f": self._optimiser, "g": self._adversary_optimiser, "link": self._link_optimiser}
 
     def epoch(self, number: int) -> EpochMetrics:
         """One pass of f with the link, then one of the adversary; before the first, the adversary's own."""
@@ -135,7 +136,7 @@ class AdversarialLearner:
         self.adversary.train()
         for lap in range(self._settings.warm_epochs):
             for batch in self._batches.epoch(lap, self._rng, name="warm "):
-                scores, norm = self.adversary.score_with_norm(batch.context, batch.items)
+                scores, norm = score_with_norm(self.adversary, batch.context, batch.items)
                 loss = logistic_loss(scores, batch.labels).mean()
                 self._adversary_optimiser.step(loss + self._training.l2 * norm)
 
@@ -146,7 +147,7 @@ class AdversarialLearner:
         with torch.no_grad():
             adversary = self.adversary.score(batch.context, batch.items)
         chances = self.link(adversary, batch.labels)
-        scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
+        scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
         losses = logistic_loss(scores, batch.labels)
         risk = (losses / chances.detach()).mean() + self._training.l2 * norm
         self._link_optimiser.step((losses.detach() / chances).mean())
@@ -168,33 +169,12 @@ class AdversarialLearner:
 
         Its gradient reaches g through its own loss and through q.
         """
-        scores, norm = self.adversary.score_with_norm(batch.context, batch.items)
+        scores, norm = score_with_norm(self.adversary, batch.context, batch.items)
         reweighted = losses / self.link(scores, batch.labels)
         own = logistic_loss(scores, batch.labels)
         return adversary_hinge(
             own, reweighted, self._settings.adversary_fit, self._settings.hinge_margin
         ), norm
-
-    def state(self) -> dict[str, Tensor]:
-        """f, g and the link, with their optimisers."""
-        parts = add_prefix("scorer", self.scorer.state_dict()) | add_prefix(
-            "optimiser", self._optimiser.state()
-        )
-        parts |= self.auxiliary_state() | add_prefix("g_optimiser", self._adversary_optimiser.state())
-        return parts | add_prefix("link_optimiser", self._link_optimiser.state())
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go back to a state."""
-        self.scorer.load_state_dict(strip_prefix("scorer", state))
-        self._optimiser.load_state(strip_prefix("optimiser", state))
-        self.adversary.load_state_dict(strip_prefix("g", state))
-        self._adversary_optimiser.load_state(strip_prefix("g_optimiser", state))
-        self.link.load_state_dict(strip_prefix("link", state))
-        self._link_optimiser.load_state(strip_prefix("link_optimiser", state))
-
-    def auxiliary_state(self) -> dict[str, Tensor]:
-        """What g and the link have learned."""
-        return add_prefix("g", self.adversary.state_dict()) | add_prefix("link", self.link.state_dict())
 
 
 def _refuse_other_histories(adversary: Scorer, scorer: Scorer) -> None:

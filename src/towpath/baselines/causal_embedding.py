@@ -6,21 +6,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from towpath.data.interactions import Interactions
 from towpath.data.negatives import PairSet
 from towpath.errors import ConfigError
 from towpath.models.factorization import Factorization
-from towpath.models.scorer import Context, Scorer, Settings
-from towpath.rng import Rng
+from towpath.models.scorer import Context, Settings
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
+from towpath.training.learner import Learner
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 Treatment = Literal["random", "inverse-popularity"]
 Distance = Literal["l1", "l2", "cosine"]
@@ -75,7 +75,7 @@ def item_distance(control: Tensor, treatment: Tensor, distance: Distance) -> Ten
     return (apart.abs() if distance == "l1" else apart.square()).sum(-1)
 
 
-class CausalEmbeddingLearner:
+class CausalEmbeddingLearner(Learner):
     """Trains two vectors for each item, on two parts of the positives, that share the user vectors.
 
         mean of l(y, <p_u, q_i>)  over the control part and  l(y, <p_u, t_i>)  over the treatment part
@@ -85,20 +85,14 @@ class CausalEmbeddingLearner:
     scored by q. Positives come with negatives as everywhere, and those of a treated positive train t.
     """
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        train: Interactions,
-        training: TrainingSettings,
-        settings: CausalEmbeddingSettings,
-        rng: Rng,
-    ) -> None:
+    def __init__(self, task: TrainingTask, settings: CausalEmbeddingSettings) -> None:
+        scorer, train, training = task.scorer, task.train, task.training
         if not isinstance(scorer, Factorization):
             raise ConfigError(f"CausE trains mf only, and the model is a {type(scorer).__name__}.")
         self.scorer: Factorization = scorer
-        self._training, self._settings, self._rng = training, settings, rng
+        self._training, self._settings, self._rng = training, settings, task.rng
         self._batches = make_batches(train, scorer, training)
-        draw = rng.numpy("treatment")
+        draw = task.rng.numpy("treatment")
         self._treated = PairSet(
             train.where(sample_treatment(train, settings.treatment, settings.treatment_share, draw))
         )
@@ -106,6 +100,14 @@ class CausalEmbeddingLearner:
         self._optimiser = Optimiser(
             [scorer, self.treatment.items], training.learning_rate, training.clip_norm
         )
+
+    def players(self) -> dict[str, nn.Module]:
+        """The treatment vectors."""
+        return {"treatment": self.treatment.items}
+
+    def optimisers(self) -> dict[str, Optimiser]:
+        """One for both kinds of vectors."""
+        return {"f": self._optimiser}
 
     def epoch(self, number: int) -> EpochMetrics:
         """One pass over the positives of both parts."""
@@ -141,21 +143,6 @@ class CausalEmbeddingLearner:
         control = self.scorer.items(items)[..., :-1]
         treatment = self.treatment.items.weight.detach()[items][..., :-1]
         return item_distance(control, treatment, self._settings.distance).sum() / max(1, items.numel())
-
-    def state(self) -> dict[str, Tensor]:
-        """The parameters, the treatment vectors and the optimiser's moments."""
-        parts = add_prefix("scorer", self.scorer.state_dict()) | self.auxiliary_state()
-        return parts | add_prefix("optimiser", self._optimiser.state())
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go back to a state."""
-        self.scorer.load_state_dict(strip_prefix("scorer", state))
-        self.treatment.items.load_state_dict(strip_prefix("treatment", state))
-        self._optimiser.load_state(strip_prefix("optimiser", state))
-
-    def auxiliary_state(self) -> dict[str, Tensor]:
-        """The treatment vectors."""
-        return add_prefix("treatment", self.treatment.items.state_dict())
 
 
 def _other_items(scorer: Factorization) -> Factorization:

@@ -2,21 +2,23 @@
 
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from towpath.baselines.propensity import PropensitySettings, floored, make_propensity
 from towpath.data.interactions import Interactions
 from towpath.errors import ConfigError
-from towpath.models.players import player_rng
+from towpath.models.capabilities import score_with_norm
+from towpath.models.players import longest_history, player_rng
 from towpath.models.registry import model_type, parse_settings, refuse_untrainable
 from towpath.models.scorer import Scorer, Settings
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
+from towpath.training.learner import Learner
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 
 class DoublyRobustSettings(PropensitySettings):
@@ -71,30 +73,32 @@ def imputation_risk(imputed: Tensor, losses: Tensor, propensity: Tensor) -> Tens
     return ((imputed - losses).square() / propensity).sum() / (1 / propensity).sum()
 
 
-class DoublyRobustLearner:
+class DoublyRobustLearner(Learner):
     """Alternates between the imputation model and f, one step of each on every batch.
 
     Observed are the batch's positives and its sampled negatives, both with their labels: were it positives
     alone, the imputation model would learn that every label is one.
     """
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        train: Interactions,
-        training: TrainingSettings,
-        settings: DoublyRobustSettings,
-        rng: Rng,
-    ) -> None:
-        self.scorer = scorer
-        self._train, self._training, self._settings, self._rng = train, training, settings, rng
-        self._batches = make_batches(train, scorer, training)
-        self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
-        self.imputation = _imputation_model(scorer, train, settings, rng)
+    def __init__(self, task: TrainingTask, settings: DoublyRobustSettings) -> None:
+        self.scorer, training = task.scorer, task.training
+        self._train, self._training, self._settings, self._rng = task.train, training, settings, task.rng
+        self._optimiser = Optimiser([task.scorer], training.learning_rate, training.clip_norm)
+        self.imputation = _imputation_model(task.scorer, task.train, settings, task.rng)
         self._imputation_optimiser = Optimiser(
             [self.imputation], settings.learning_rate_imputation, training.clip_norm
         )
-        self.propensity = make_propensity(train, settings, rng)
+        longest = longest_history(task.scorer, self.imputation)
+        self._batches = make_batches(task.train, task.scorer, training, history_length=longest)
+        self.propensity = make_propensity(task.train, settings, task.rng)
+
+    def players(self) -> dict[str, nn.Module]:
+        """The imputation model, and the exposure model if there is one."""
+        return {"imputation": self.imputation, "propensity": self.propensity}
+
+    def optimisers(self) -> dict[str, Optimiser]:
+        """Those of both models."""
+        return {"f": self._optimiser, "imputation": self._imputation_optimiser}
 
     def epoch(self, number: int) -> EpochMetrics:
         """One pass over the positives."""
@@ -117,7 +121,7 @@ class DoublyRobustLearner:
         width = batch.items.shape[1]
         items = torch.cat([batch.items, anywhere], dim=1)
         # One look-up, and one encoding of histories, for both kinds of pairs.
-        scores, norm = self.scorer.score_with_norm(batch.context, items)
+        scores, norm = score_with_norm(self.scorer, batch.context, items)
         raw = self.propensity(batch)
         propensity = floored(raw, self._settings.floor)
         imputation_loss = self._move_imputation(batch, scores.detach()[:, :width], propensity)
@@ -136,36 +140,11 @@ class DoublyRobustLearner:
 
     def _move_imputation(self, batch: Batch, scores: Tensor, propensity: Tensor) -> Tensor:
         """Bring imputed losses of the observed pairs closer to the true ones of f, which stays as it is."""
-        logits, norm = self.imputation.score_with_norm(batch.context, batch.items)
+        logits, norm = score_with_norm(self.imputation, batch.context, batch.items)
         imputed = imputed_loss(scores, torch.sigmoid(logits))
         risk = imputation_risk(imputed, logistic_loss(scores, batch.labels), propensity)
         self._imputation_optimiser.step(risk + self._training.l2 * norm)
         return risk
-
-    def state(self) -> dict[str, Tensor]:
-        """Both models, their optimisers and what was learned about exposure."""
-        own = add_prefix("scorer", self.scorer.state_dict()) | add_prefix(
-            "optimiser", self._optimiser.state()
-        )
-        return (
-            own
-            | self.auxiliary_state()
-            | add_prefix("imputation_optimiser", self._imputation_optimiser.state())
-        )
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go back to a state."""
-        self.scorer.load_state_dict(strip_prefix("scorer", state))
-        self._optimiser.load_state(strip_prefix("optimiser", state))
-        self.imputation.load_state_dict(strip_prefix("imputation", state))
-        self._imputation_optimiser.load_state(strip_prefix("imputation_optimiser", state))
-        self.propensity.load_state_dict(strip_prefix("propensity", state))
-
-    def auxiliary_state(self) -> dict[str, Tensor]:
-        """The imputation model, and the exposure model if there is one."""
-        return add_prefix("imputation", self.imputation.state_dict()) | add_prefix(
-            "propensity", self.propensity.state_dict()
-        )
 
 
 def refuse_catalogue(training: TrainingSettings, settings: Settings) -> None:

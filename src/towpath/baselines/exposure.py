@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from towpath.data.interactions import Interactions
@@ -15,11 +15,12 @@ from towpath.errors import ConfigError
 from towpath.kernels.ridge import gram_matrices, ridge_solve, rows_for
 from towpath.models.ease import interaction_matrix
 from towpath.models.factorization import Factorization
-from towpath.models.scorer import Scorer, Settings
+from towpath.models.scorer import Settings
 from towpath.ranking.blocks import rows_per_block
-from towpath.training.checkpoint import add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
+from towpath.training.learner import Learner
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -108,7 +109,17 @@ def _blocks(interacted: "sparse.csr_matrix", dim: int) -> Iterator[_Block]:
         yield _Block(rows, bounds[:-1] - bounds[0], inside, columns)
 
 
-class ExposureLearner:
+class Exposure(nn.Module):
+    """Each item's chance of being shown, mu."""
+
+    mu: Tensor  # (n_items,)
+
+    def __init__(self, items: int, start: float) -> None:
+        super().__init__()
+        self.register_buffer("mu", torch.full((items,), start))
+
+
+class ExposureLearner(Learner):
     """Climbs the joint density of feedback and vectors; an epoch is one iteration of EM.
 
         a_ui ~ Bernoulli(mu_i),   y_ui ~ N(<theta_u, beta_i>, 1/precision) if a_ui = 1,   y_ui = 0 if a_ui = 0
@@ -120,7 +131,8 @@ class ExposureLearner:
     an item counts, so time grows with users times items; memory does not.
     """
 
-    def __init__(self, scorer: Scorer, train: Interactions, settings: ExposureSettings) -> None:
+    def __init__(self, task: TrainingTask, settings: ExposureSettings) -> None:
+        scorer, train = task.scorer, task.train
         if not isinstance(scorer, Factorization):
             raise ConfigError(f"ExpoMF trains mf only, and the model is a {type(scorer).__name__}.")
         self.scorer: Factorization = scorer
@@ -128,11 +140,20 @@ class ExposureLearner:
         self._by_user = interaction_matrix(train)
         self._by_item = self._by_user.T.tocsr()
         self._prior = _prior_counts(train, settings)
-        self.mu = torch.full((train.n_items,), settings.init_mu)
+        self.exposure = Exposure(train.n_items, settings.init_mu)
         with torch.no_grad():  # a pair's score is its inner product alone
             for table in (scorer.users, scorer.items):
                 table.weight[:, -1] = 0
             scorer.bias.zero_()
+
+    @property
+    def mu(self) -> Tensor:
+        """Each item's chance of being shown: (n_items,)."""
+        return self.exposure.mu
+
+    def players(self) -> dict[str, nn.Module]:
+        """The chances of being shown."""
+        return {"exposure": self.exposure}
 
     @torch.no_grad()
     def epoch(self, number: int) -> EpochMetrics:
@@ -144,7 +165,7 @@ class ExposureLearner:
         first, second = self._prior
         # The mode of Beta(a + shown, b + not shown), within bounds.
         mode = (first + shown - 1) / (first + second + len(users) - 2)
-        self.mu = mode.clamp(_RAREST, 1 - _RAREST).float()
+        self.mu.copy_(mode.clamp(_RAREST, 1 - _RAREST))
         pairs = len(users) * len(items)
         return {"loss": -self.log_joint() / pairs, "exposure": float(self.mu.double().mean())}
 
@@ -196,19 +217,6 @@ class ExposureLearner:
         total -= self._settings.ridge_items / 2 * items.double().square().sum()
         (first, second), mu = self._prior, self.mu.double()
         return float(total + ((first - 1) * mu.log() + (second - 1) * torch.log1p(-mu)).sum())
-
-    def state(self) -> dict[str, Tensor]:
-        """The vectors and the chances of being shown."""
-        return add_prefix("scorer", self.scorer.state_dict()) | self.auxiliary_state()
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go back to a state."""
-        self.scorer.load_state_dict(strip_prefix("scorer", state))
-        self.mu = strip_prefix("exposure", state)["mu"].clone()
-
-    def auxiliary_state(self) -> dict[str, Tensor]:
-        """Each item's chance of being shown."""
-        return add_prefix("exposure", {"mu": self.mu})
 
 
 def _prior_counts(train: Interactions, settings: ExposureSettings) -> tuple[Tensor, Tensor]:

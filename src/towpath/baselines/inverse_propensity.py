@@ -4,18 +4,16 @@ from typing import Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from towpath.baselines.propensity import PropensitySettings, floored, make_propensity
-from towpath.data.interactions import Interactions
-from towpath.models.scorer import Scorer
-from towpath.rng import Rng
+from towpath.models.capabilities import score_with_norm
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
+from towpath.training.learner import Learner
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
-from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 Variant = Literal["unbiased", "squared", "weighted", "non-negative"]
 
@@ -76,22 +74,23 @@ def non_negative_risk(scores: Tensor, labels: Tensor, propensity: Tensor) -> Ten
     return relevant.mean() + irrelevant.mean().clamp(min=0)
 
 
-class InversePropensityLearner:
+class InversePropensityLearner(Learner):
     """Minimises the loss reweighted by propensities, on the same batches as plain training."""
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        train: Interactions,
-        training: TrainingSettings,
-        settings: InversePropensitySettings,
-        rng: Rng,
-    ) -> None:
-        self.scorer = scorer
-        self._train, self._training, self._settings, self._rng = train, training, settings, rng
-        self._batches = make_batches(train, scorer, training)
-        self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
-        self.propensity = make_propensity(train, settings, rng)
+    def __init__(self, task: TrainingTask, settings: InversePropensitySettings) -> None:
+        self.scorer = task.scorer
+        self._train, self._training, self._settings, self._rng = task.train, task.training, settings, task.rng
+        self._batches = make_batches(task.train, task.scorer, task.training)
+        self._optimiser = Optimiser([task.scorer], task.training.learning_rate, task.training.clip_norm)
+        self.propensity = make_propensity(task.train, settings, task.rng)
+
+    def players(self) -> dict[str, nn.Module]:
+        """The exposure model, if there is one."""
+        return {"propensity": self.propensity}
+
+    def optimisers(self) -> dict[str, Optimiser]:
+        """That of the scorer."""
+        return {"f": self._optimiser}
 
     def epoch(self, number: int) -> EpochMetrics:
         """One pass over the positives."""
@@ -102,7 +101,7 @@ class InversePropensityLearner:
         self.scorer.train()
         total, shares = torch.zeros(()), torch.zeros(2)
         for batch in self._batches.epoch(number, self._rng):
-            scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
+            scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
             propensity = self.propensity(batch)
             loss = self._risk(scores, batch.labels, propensity) + self._training.l2 * norm
             self._optimiser.step(loss)
@@ -127,20 +126,3 @@ class InversePropensityLearner:
         beyond = scores[positive] > self._settings.logit_limit
         low = propensity[positive] < self._settings.floor
         return torch.stack([beyond.float().mean(), low.float().mean()]).cpu()
-
-    def state(self) -> dict[str, Tensor]:
-        """The parameters, the optimiser's moments and what was learned about exposure."""
-        own = add_prefix("scorer", self.scorer.state_dict()) | add_prefix(
-            "optimiser", self._optimiser.state()
-        )
-        return own | self.auxiliary_state()
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go back to a state."""
-        self.scorer.load_state_dict(strip_prefix("scorer", state))
-        self._optimiser.load_state(strip_prefix("optimiser", state))
-        self.propensity.load_state_dict(strip_prefix("propensity", state))
-
-    def auxiliary_state(self) -> dict[str, Tensor]:
-        """The exposure model, if there is one."""
-        return add_prefix("propensity", self.propensity.state_dict())

@@ -18,6 +18,7 @@ from towpath.rng import Rng
 from towpath.training.batches import Batch
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 # Pairs that are scored at once: their vectors take a few megabytes.
 _ROWS = 2**16
@@ -112,7 +113,8 @@ class ModelPropensity(Propensity):
 
     def fit(self, train: Interactions) -> None:
         """Train the factorisation plainly."""
-        learner = PlainLearner(self.scorer, train, parse_settings(TrainingSettings, {}), self._rng)
+        training = parse_settings(TrainingSettings, {})
+        learner = PlainLearner(TrainingTask(self.scorer, train, training, self._rng))
         for number in range(1, self._epochs + 1):
             learner.epoch(number)
         self.top.copy_(self._highest(train))

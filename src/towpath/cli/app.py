@@ -16,9 +16,11 @@ import typer
 from towpath.cli.compare import compare
 from towpath.cli.data import data_app
 from towpath.cli.demo import demo
+from towpath.cli.diagnose import diagnose
 from towpath.cli.evaluate import evaluate
 from towpath.cli.fit import fit
 from towpath.cli.groups import spread
+from towpath.cli.ope import ope
 from towpath.cli.output import Interrupted
 from towpath.cli.paper import paper_app
 from towpath.cli.recommend import recommend, similar
@@ -42,7 +44,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(simulate_app, name="simulate")
 app.add_typer(paper_app, name="paper")
-for verb in (demo, fit, evaluate, compare, sweep, tune, report, recommend, similar):
+for verb in (demo, fit, evaluate, compare, sweep, tune, report, recommend, similar, ope, diagnose):
     app.command()(spread(verb))
 
 

@@ -32,10 +32,10 @@ def read_tuned(folders: Sequence[Path]) -> dict[Pair, Tuned]:
     tuned: dict[Pair, Tuned] = {}
     for folder in folders:
         recipe, record = read_best(folder)
-        pair = recipe.model, recipe.method
+        pair = recipe.model_name, recipe.method_name
         if pair in tuned:
             raise ConfigError(
-                f"Both {tuned[pair].folder} and {folder} are about {recipe.model} by {recipe.method}; "
+                f"Both {tuned[pair].folder} and {folder} are about {pair[0]} by {pair[1]}; "
                 "leave one of them out."
             )
         tuned[pair] = Tuned(folder, recipe.settings, record["fingerprint"])

@@ -1,47 +1,164 @@
 """towpath evaluate: the numbers of a run under a named protocol."""
 
-from typing import TYPE_CHECKING, Annotated, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from towpath.cli.options import HowMany, RunFolder
+from towpath.cli.options import DataOptions, RunFolder, lengths_in
 from towpath.cli.output import Listing, Output
+from towpath.cli.outside import read_outside
 from towpath.cli.prepare import use_threads
+from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
-    from towpath.data.split import Part
+    from towpath.data.split import Part, Split
+    from towpath.evaluation.evaluate import EvaluationOptions
     from towpath.evaluation.protocols import EvalProtocol
+    from towpath.evaluation.result import Evaluation
+    from towpath.serving.run import Run
 
 
-def evaluate(
-    run: RunFolder,
-    output: Output,
-    protocol: Annotated[str, typer.Option(help="full, sampled or paper: part of every number.")] = "full",
-    on: Annotated[str, typer.Option(help="test or validation.")] = "test",
-    k: HowMany = 10,
-) -> None:
-    """Evaluate a run on the part of the data that it was not trained on."""
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """On which events, and how."""
+
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            help="full (the default), sampled, paper, listed, ips or snips: part of every number.",
+            show_default=False,
+        ),
+    ] = None
+    on: Annotated[str, typer.Option(help="test or validation.")] = "test"
+    test: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Evaluate on these events instead of the run's own.")
+    ] = None
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="catalogue|listed|FILE",
+            help="What is ranked: the whole catalogue (protocol full), the items that the test events have "
+            "for the user (listed), or those that a file has for the user.",
+        ),
+    ] = None
+    graded: Annotated[
+        bool, typer.Option("--graded", help="listed: a positive counts by its value, not as one.")
+    ] = False
+    examination: Annotated[
+        str | None,
+        typer.Option(
+            metavar="estimate|1,.7,.5",
+            help="ips, snips: the chance that each position is looked at, as estimated from the run's own "
+            "impressions or as given.",
+        ),
+    ] = None
+    k: Annotated[str, typer.Option("--k", "-k", help="Length of the lists; several with commas.")] = "10"
+
+
+def evaluate(run: RunFolder, options: EvaluateOptions, columns: DataOptions, output: Output) -> None:
+    """Evaluate a run on events that it was not trained on: its own test part, or a file."""
     use_threads(1)
-    from towpath.evaluation.evaluate import evaluate as evaluate_scorer
+    protocol = _protocol(options)
+    lengths = lengths_in(options.k)
     from towpath.serving.run import Run
 
     opened = Run(run)
+    split = _split(opened, options, columns, output)
     with output.working(f"Evaluating {run}"):
-        result = evaluate_scorer(
-            opened.artifact.scorer,
-            opened.split,
-            protocol=cast("EvalProtocol", protocol),  # an unknown name is refused there, with a suggestion
-            on=cast("Part", on),
-            k=k,
-        )
+        result = _evaluate(opened, split, protocol, options, columns, lengths, output)
     if result.users_left_out:
-        output.say(f"{result.users_left_out:,} users have nothing in training or no new item here: left out.")
+        output.say(f"{result.users_left_out:,} users have nothing in training or no target here: left out.")
     numbers = result.metrics()
-    output.show(
-        {"protocol": protocol, "on": on, "k": k, "users": len(result.users), "metrics": numbers},
-        Listing(
-            f"{run}: {protocol}, {on}, k = {k}, {len(result.users):,} users",
-            ("metric", "mean"),
-            numbers.items(),
-        ),
+    shown: dict[str, Any] = {  # any JSON
+        "protocol": result.protocol,
+        "on": options.on,
+        "k": lengths[0] if len(lengths) == 1 else lengths,
+        "users": len(result.users),
+        "metrics": numbers,
+        "intervals": _intervals(result),
+    }
+    title = f"{run}: {result.protocol}, {options.on}, k = {options.k}, {len(result.users):,} users"
+    output.show(shown, Listing(title, ("metric", "mean"), numbers.items()))
+
+
+def _protocol(options: EvaluateOptions) -> str:
+    """The protocol that the options come to; the name of a file stands for `candidates`."""
+    if options.candidates is None:
+        return options.protocol or "full"
+    if options.protocol is not None:
+        raise ConfigError(
+            f"--candidates {options.candidates} and --protocol {options.protocol} both say what is ranked; "
+            "leave one of them out."
+        )
+    return {"catalogue": "full", "listed": "listed"}.get(options.candidates, "candidates")
+
+
+def _split(run: "Run", options: EvaluateOptions, columns: DataOptions, output: Output) -> "Split":
+    if options.test is None:
+        return run.split
+    if options.on != "test":
+        raise ConfigError("--test FILE is a test part; leave --on out.")
+    from towpath.data.outside import with_test
+
+    events = read_outside(options.test, run.split.train, columns, run.record["data"], output)
+    return with_test(run.split, events)
+
+
+def _evaluate(
+    run: "Run",
+    split: "Split",
+    protocol: str,
+    options: EvaluateOptions,
+    columns: DataOptions,
+    lengths: list[int],
+    output: Output,
+) -> "Evaluation":
+    from towpath.evaluation.evaluate import evaluate, evaluate_candidates
+
+    scorer, on = run.artifact.scorer, cast("Part", options.on)  # an unknown name is refused there
+    if protocol == "candidates":
+        assert options.candidates is not None
+        listed = read_outside(options.candidates, split.train, columns, run.record["data"], output)
+        return evaluate_candidates(scorer, split, listed, on=on, k=lengths)
+    return evaluate(
+        scorer,
+        split,
+        protocol=cast("EvalProtocol", protocol),  # an unknown name is refused there, with a suggestion
+        on=on,
+        k=lengths,
+        options=_options(options, split),
     )
+
+
+def _options(options: EvaluateOptions, split: "Split") -> "EvaluationOptions":
+    from towpath.evaluation.evaluate import EvaluationOptions
+    from towpath.evaluation.position_bias import estimate_position_bias, given_position_bias
+
+    examination = None
+    if options.examination == "estimate":
+        examination = estimate_position_bias(split.train).examination
+    elif options.examination is not None:
+        try:
+            numbers = [float(part) for part in options.examination.split(",")]
+        except ValueError:
+            raise ConfigError(
+                f"--examination takes estimate or numbers such as 1,.7,.5, not {options.examination!r}."
+            ) from None
+        examination = given_position_bias(numbers).examination
+    return EvaluationOptions(graded=options.graded, examination=examination)
+
+
+def _intervals(result: "Evaluation") -> dict[str, list[float]]:
+    """95 % bootstrap intervals over users of every metric that has a value per user."""
+    import numpy as np
+
+    from towpath.rng import Rng
+    from towpath.stats.intervals import RatioRows, bootstrap_interval
+
+    intervals = {}
+    for name, values in result.per_user.items():
+        rows = RatioRows.of_mean(values[~np.isnan(values)])
+        estimate = bootstrap_interval(rows, Rng(0).numpy("evaluate", name))
+        intervals[name] = [estimate.low, estimate.high]
+    return intervals

@@ -9,6 +9,7 @@ import typer
 from towpath.cli.epochs import EpochLines
 from towpath.cli.options import Data, Preparation, Training, parse_settings
 from towpath.cli.output import Interrupted, Listing, Output
+from towpath.cli.outside import read_outside
 from towpath.cli.prepare import read_data, record_of, split_data, use_threads
 from towpath.errors import ConfigError
 
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from towpath.methods.recipe import Recipe
     from towpath.serving.run import Plan, Run
     from towpath.training.fit import EpochMetrics, Fit
-
-
-# Which methods have players that are models next to f.
-_PLAYERS = {"transport": "wg", "adversarial": "g"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,8 @@ class FitOptions:
         str,
         typer.Option(
             help="How it is trained: plain, transport, ipw, expomf, adversarial, doubly-robust or "
-            "causal-embedding."
+            "causal-embedding; from a log with propensities bandit-ips, bandit-snips, poem, norm-poem, "
+            "bandit-dm or bandit-dr."
         ),
     ] = "plain"
     w: Annotated[
@@ -49,6 +47,12 @@ class FitOptions:
     g: Annotated[
         str | None,
         typer.Option("--g", metavar="MODEL", help="Transport: the critic; adversarial: the adversary."),
+    ] = None
+    validation: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Events to validate on, instead of a part of DATA.")
+    ] = None
+    test: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Events to test on, instead of a part of DATA.")
     ] = None
     seed: Annotated[int, typer.Option(min=0, help="The one seed of everything random.")] = 0
     resume: Annotated[
@@ -67,7 +71,7 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
     recipe.resolve()  # a wrong setting is said before the data are read, which may take long
     refuse_existing(options.out, resume=options.resume)
     try:
-        plan = _plan(data, recipe, prepare, output)
+        plan = _plan(data, recipe, options, prepare, output)
         run = open_run(options.out, plan, resume=options.resume)
         if run.finished:
             output.say(f"{run.folder} is finished already; nothing is left to do.")
@@ -80,18 +84,20 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
 
 def _with_players(settings: dict[str, Any], options: FitOptions) -> dict[str, Any]:
     """The settings, with those that --w and --g stand for; values are whatever --set gave."""
+    from towpath.methods.registry import method_named
     from towpath.models.registry import refuse_untrainable
 
     named = {player: name for player in "wg" if (name := getattr(options, player)) is not None}
     if not named:
         return settings
-    player = next(iter(named))
-    if player not in _PLAYERS.get(options.method, ""):
-        raise ConfigError(
-            f"--{player} names a player of the transport game, and the method is {options.method!r}; "
-            "add --method transport, or leave it out."
-        )
-    asked = {"players": "models", **named} if options.method == "transport" else named
+    asked: dict[str, Any] = {}
+    for player, name in named.items():
+        if player not in (players := method_named(options.method).players):
+            raise ConfigError(
+                f"--{player} names the model of a player next to f, and the method {options.method!r} has no "
+                f"player {player}; add --method transport, or leave it out."
+            )
+        asked |= {**players[player], player: name}
     for key, value in asked.items():
         if settings.get(key, value) != value:
             raise ConfigError(
@@ -103,20 +109,27 @@ def _with_players(settings: dict[str, Any], options: FitOptions) -> dict[str, An
     return settings | asked
 
 
-def _plan(data: str, recipe: "Recipe", prepare: Preparation, output: Output) -> "Plan":
+def _plan(data: str, recipe: "Recipe", options: FitOptions, prepare: Preparation, output: Output) -> "Plan":
     from towpath.data.features import unseen_values
+    from towpath.data.split import split_with_files
     from towpath.serving.run import Plan
 
     reading = read_data(data, prepare, output)
+    record = record_of(reading, prepare)
+    files = {part: file for part in ("validation", "test") if (file := getattr(options, part)) is not None}
+    outside = {
+        part: read_outside(file, reading.interactions, prepare, record, output)
+        for part, file in files.items()
+    }
     with output.working("Splitting"):
-        split = split_data(reading.interactions, prepare)
+        split = split_with_files(reading.interactions, lambda rows: split_data(rows, prepare), **outside)
     output.say(
         f"{split.description}: {len(split.train):,} training, {len(split.validation):,} validation and "
         f"{len(split.test):,} test rows of {split.train.n_users:,} users and {split.train.n_items:,} items"
     )
     for sentence in unseen_values(split.train.user_features, split.train.item_features):
         output.say(sentence)
-    return Plan(split, recipe, record_of(reading, prepare))
+    return Plan(split, recipe, {**record, **files})
 
 
 def _train(run: "Run", plan: "Plan", output: Output) -> "Fit":

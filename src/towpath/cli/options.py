@@ -230,6 +230,21 @@ def names_in(text: str, option: str) -> list[str]:
     return names
 
 
+def lengths_in(text: str) -> list[int]:
+    """The lengths of lists meant by "10" or by "5,10".
+
+    >>> lengths_in("5,10")
+    [5, 10]
+    """
+    try:
+        lengths = [int(part) for part in text.split(",")]
+    except ValueError:
+        lengths = []
+    if not lengths or len(set(lengths)) != len(lengths):
+        raise ConfigError(f"-k takes a whole number, or several such as 5,10, and {text!r} was given.")
+    return lengths
+
+
 def seeds_in(text: str) -> list[int]:
     """The seeds meant by "3" (0, 1 and 2) or by "100,101" (those two).
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from towpath.data.split import Split
 
 
-def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
+def read_data(data: str, options: DataOptions, output: Output, *, complete: bool = True) -> "Reading":
     """The cleaned data; guesses and what each cleaning step dropped go to standard error."""
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
@@ -35,6 +35,7 @@ def read_data(data: str, options: DataOptions, output: Output) -> "Reading":
             positive=positive_of(options),
             cleaning=cleaning,
             features=features,
+            complete=complete,
         )
     for note in reading.notes:
         output.say(note)
@@ -109,7 +110,7 @@ def record_of(reading: "Reading", options: Preparation) -> dict[str, Any]:
     asked = {name: value for name, value in asdict(options).items() if name != "data_dir"}
     said = [*reading.notes, *(sentence for report in reading.features for sentence in report.sentences())]
     steps = [asdict(step) for step in reading.steps]
-    return {"source": reading.source, **asked, "notes": said, "steps": steps}
+    return {"source": reading.source, **asked, "roles": dict(reading.roles), "notes": said, "steps": steps}
 
 
 def use_threads(count: int) -> None:

@@ -170,7 +170,7 @@ def _title(tuned: "Tuned") -> str:
     recipe, seeds = tuned.recipe, len(tuned.best.trials)
     each = "one seed" if seeds == 1 else f"{seeds} seeds"
     return (
-        f"{recipe.model} by {recipe.method}: {len(tuned.candidates):,} candidates, {each} each, "
+        f"{recipe.model_name} by {recipe.method_name}: {len(tuned.candidates):,} candidates, {each} each, "
         f"by validation {tuned.tuning.metric}@10 (full)"
     )
 

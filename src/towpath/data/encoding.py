@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from towpath.data.cleaning import Cleaner, Cleaning, Step, refuse_one_sided
+from towpath.data.cleaning import Cleaner, Cleaning, Step
 from towpath.data.interactions import MISSING_TIME, Interactions
 from towpath.data.readers import Raw, refuse_missing_ids
 from towpath.data.scan import file_errors
@@ -44,7 +44,6 @@ def encode(
         _account_for_lost_rows(connection, raw, cleaner, cleaning)
     connection.execute("DROP VIEW raw; DROP VIEW IF EXISTS source; DROP TABLE IF EXISTS parsed")
     steps = cleaner.clean(cleaning)
-    refuse_one_sided(steps)
     for side in ("user", "item"):
         connection.execute(kept_codes(side))
     columns = _fill(connection, statements, steps[-1].rows)

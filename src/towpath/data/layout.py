@@ -37,8 +37,11 @@ class Layout:
     delimiter: str = ","
 
 
-def layout_of(path: Path) -> Layout:
-    """The layout of one file; raises for what is empty, binary or of no known format."""
+def layout_of(path: Path, *, one_column: bool = False) -> Layout:
+    """The layout of one file; raises for what is empty, binary or of no known format.
+
+    A text file of events needs two columns at least; other tables may have `one_column`.
+    """
     compression = COMPRESSIONS.get(path.suffix)
     inner = Path(path.stem) if compression else path
     head = _peek(path)
@@ -58,7 +61,7 @@ def layout_of(path: Path) -> Layout:
         raise DataError(f"{path} should hold events but is empty.")
     if kind == "json":
         return Layout(kind, compression, _json_keys(lines, path))
-    delimiter = _delimiter(lines[0], path)
+    delimiter = _delimiter(lines[0], path, one_column)
     return Layout(kind, compression, _fields(lines[0], delimiter), delimiter)
 
 
@@ -110,12 +113,14 @@ def _kind_of(head: bytes, path: Path) -> Kind:
     return "json" if head.lstrip()[:1] == b"{" else "delimited"
 
 
-def _delimiter(line: str, path: Path) -> str:
+def _delimiter(line: str, path: Path, one_column: bool) -> str:
     """The delimiter that cuts the first line into most fields; a blank only if nothing else does."""
     best = max(DELIMITERS, key=lambda delimiter: len(_fields(line, delimiter)))
     for delimiter in (best, " "):
         if len(_fields(line, delimiter)) > 1:
             return delimiter
+    if one_column:
+        return ","
     raise DataError(
         f"The first line of {path} should have at least a user and an item, separated by a comma, tab, "
         f"semicolon, bar, blank or '::', but it is {line[:60]!r}."

@@ -67,6 +67,16 @@ def open_source(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], co
         return _create(connection, source)
 
 
+def column_names(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> tuple[str, ...]:
+    """What the columns of these files are called; by position where there is no header line."""
+    layout = _common_layout(files)
+    if layout.kind == "parquet":
+        return _parquet_names(connection, files)
+    if layout.kind == "delimited" and not looks_like_header(layout.first_line):
+        return tuple(str(index + 1) for index in range(len(layout.first_line)))
+    return layout.first_line
+
+
 def open_frame(connection: duckdb.DuckDBPyConnection, frame: pa.Table, columns: Columns) -> Source:
     """The relation `source` over a data frame, with columns named user, item, time ... and file_row."""
     names = tuple(frame.column_names)
@@ -84,18 +94,19 @@ def open_table(
     names: tuple[str, ...] = (),
     delimiter: str | None = None,
 ) -> Source:
-    """The relation `source` over all columns of these files, as they are named there, and file_row.
+    """The relation `source` over all named columns of these files, as they are named there, and file_row.
 
     `names` are those of a file that has no header line; `delimiter` is what separates its columns.
     """
-    layout = _common_layout(files)
+    layout = _common_layout(files, one_column=True)
     found = _parquet_names(connection, files) if layout.kind == "parquet" else layout.first_line
     header = not names
     if header and layout.kind == "delimited":
         _refuse_double_names(found, files[0])
     if delimiter is not None:
         layout = replace(layout, delimiter=delimiter)
-    indices = {column: index for index, column in enumerate(names or found)}
+    # A column without a name, such as the index that pandas writes, cannot be asked for.
+    indices = {column: index for index, column in enumerate(names or found) if column}
     source = Source(tuple(files), layout, header, indices, names or found, (), whole=True)
     with file_errors(source):
         return _create(connection, source)
@@ -130,9 +141,9 @@ def _starts(connection: duckdb.DuckDBPyConnection, source: Source) -> list[int]:
     return [0, *accumulate(counts)]
 
 
-def _common_layout(files: Sequence[Path]) -> Layout:
+def _common_layout(files: Sequence[Path], *, one_column: bool = False) -> Layout:
     """The layout that all files share."""
-    layouts = {file: layout_of(file) for file in files}
+    layouts = {file: layout_of(file, one_column=one_column) for file in files}
     first = layouts[files[0]]
     for file, layout in layouts.items():
         if layout.kind != first.kind or layout.delimiter != first.delimiter:

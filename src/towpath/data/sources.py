@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from towpath.data.builtin_datasets import BUILTIN_DATASETS, BuiltinDataset, local_copy
-from towpath.data.cleaning import Cleaning, Step
-from towpath.data.columns import Columns
+from towpath.data.cleaning import Cleaning, Step, refuse_one_sided
+from towpath.data.columns import REQUIRED, Columns
 from towpath.data.encoding import encode
 from towpath.data.engine import engine
 from towpath.data.feature_files import FeatureReport, read_features
@@ -30,6 +30,7 @@ from towpath.data.interactions import Interactions
 from towpath.data.layout import COMPRESSIONS, KINDS, is_data_file, uncompressed
 from towpath.data.meaning import Positive, RowCounts
 from towpath.data.readers import Asked, read_raw
+from towpath.data.scan import column_names
 from towpath.data.sql import Side
 from towpath.errors import DataError, unknown_name
 
@@ -55,14 +56,17 @@ def read(
     positive: Positive = Positive(),  # noqa: B008  # frozen
     cleaning: Cleaning = Cleaning(),  # noqa: B008  # frozen
     features: FeatureFiles = FeatureFiles(),  # noqa: B008  # frozen
+    complete: bool = True,
 ) -> Reading:
     """The events of a built-in dataset (looked for in `data_dir`), path, glob, folder or data frame.
 
     They are cleaned and encoded. A data frame is anything that speaks Arrow: pandas, polars, pyarrow, DuckDB.
-    Features come from the files that are named, else from those that come with a built-in dataset.
+    Features come from the files that are named, else from those that come with a built-in dataset. Data that
+    are not `complete`, such as a test file, may have a single user or item.
     """
     if is_frame(data):
-        return _read_frame(to_arrow(data), Asked(columns, positive), cleaning, features)
+        reading = _read_frame(to_arrow(data), Asked(columns, positive), cleaning, features)
+        return _checked(reading, complete)
     entry = BUILTIN_DATASETS.get(str(data))
     with tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as scratch:
         if entry is None:
@@ -76,7 +80,13 @@ def read(
         asked = Asked(columns, positive, entry.missing_value if entry else None)
         reading = _read_rows(files, asked, cleaning, source)
         found = list(_feature_sources(features, entry, copy if entry else None, Path(scratch)))
-        return _with_features(reading, found, features)
+        return _checked(_with_features(reading, found, features), complete)
+
+
+def _checked(reading: Reading, complete: bool) -> Reading:
+    if complete:
+        refuse_one_sided(reading.steps)
+    return reading
 
 
 def _read_frame(frame: pa.Table, asked: Asked, cleaning: Cleaning, features: FeatureFiles) -> Reading:
@@ -140,6 +150,20 @@ def _with_features(reading: Reading, sources: list[_FeatureSource], given: Featu
     refuse_unknown_columns(specs, columns)
     with_features = events.with_features(tables.get("user"), tables.get("item"))
     return replace(reading, interactions=with_features, features=tuple(reports))
+
+
+def columns_among(columns: Columns, data: str | Path | DataFrame) -> Columns:
+    """These columns as far as the data have them; optional ones that are not there are not looked for."""
+    if is_frame(data):
+        names = set(to_arrow(data).column_names)
+    elif str(data) in BUILTIN_DATASETS:
+        return columns
+    else:
+        with engine() as connection:
+            names = set(column_names(connection, find_files(str(data))))
+    given = {field.name: getattr(columns, field.name) for field in fields(columns)}
+    optional = {role: name if name in names else "" for role, name in given.items() if role not in REQUIRED}
+    return replace(columns, **optional)
 
 
 def find_files(data: str) -> list[Path]:

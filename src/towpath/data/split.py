@@ -1,6 +1,7 @@
 """Training, validation and test parts of one table of interactions."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +40,8 @@ class Split:
     validation: Interactions
     test: Interactions
     description: str  # how it was made, e.g. "leave-last-two-out"; part of the fingerprint
+    # Parts that come from files of their own: in these, pairs that also occur in training stay targets.
+    outside: tuple[str, ...] = ()
 
     def part(self, name: Part) -> Interactions:
         """The part that is evaluated on."""
@@ -147,9 +150,40 @@ def split_at_random(
     return _split(interactions, parts, description)
 
 
+def split_with_files(
+    interactions: Interactions,
+    own: Callable[[Interactions], Split],
+    *,
+    validation: Interactions | None = None,
+    test: Interactions | None = None,
+) -> Split:
+    """A split whose validation or test part, or both, come from files of their own.
+
+    With both, all interactions train. With one of them, `own` splits the interactions first: its last part
+    stands in for the one that is not given, and the other goes back to training.
+    """
+    given = {"validation": validation, "test": test}
+    outside = tuple(name for name, part in given.items() if part is not None)
+    if validation is not None and test is not None:
+        description = "validation and test from files"
+        return _assembled(interactions, validation, test, description, outside)
+    split = own(interactions)
+    if not outside:
+        return split
+    train = join(split.train, split.validation)
+    description = f"{split.description}; {outside[0]} from a file"
+    if test is not None:
+        return _assembled(train, split.test, test, description, outside)
+    return _assembled(train, validation or split.validation, split.test, description, outside)
+
+
 def save_split(split: Split, folder: Path) -> None:
     """The split as a folder of Parquet files with a manifest, written as a whole or not at all."""
-    about = {"description": split.description, "fingerprint": split.fingerprint}
+    about = {
+        "description": split.description,
+        "fingerprint": split.fingerprint,
+        "outside": list(split.outside),
+    }
     with new_folder(folder) as partial:
         write_ids(split.train.user_ids, partial / "users.parquet")
         write_ids(split.train.item_ids, partial / "items.parquet")
@@ -171,7 +205,8 @@ def load_split(folder: Path) -> Split:
     train, validation, test = (
         _load_part(folder / f"{name}.parquet", users, items).with_features(*features) for name in PARTS
     )
-    split = Split(train, validation, test, str(manifest.get("description")))
+    outside = tuple(manifest.get("outside", ()))
+    split = Split(train, validation, test, str(manifest.get("description")), outside)
     if split.fingerprint != manifest.get("fingerprint"):
         raise ArtifactError(f"{folder} does not have the fingerprint that its manifest says; make it again.")
     return split
@@ -264,8 +299,18 @@ def _split(interactions: Interactions, parts: NDArray[np.int8], description: str
             f"validation {len(validation):,} and test {len(test):,}; only users with at least "
             f"{sql.SHORTEST} of them are split, so bring more data, clean less or ask for larger shares."
         )
-    # Features as one encodes them who knows only the users and items that have training events.
+    return _assembled(train, validation, test, description)
+
+
+def _assembled(
+    train: Interactions,
+    validation: Interactions,
+    test: Interactions,
+    description: str,
+    outside: tuple[str, ...] = (),
+) -> Split:
+    """The split, with features encoded as if only users and items with training events were known."""
     users = train.user_features and train.user_features.fitted(train.histories.lengths > 0)
     items = train.item_features and train.item_features.fitted(train.item_counts > 0)
     train, validation, test = (part.with_features(users, items) for part in (train, validation, test))
-    return Split(train, validation, test, description)
+    return Split(train, validation, test, description, outside)

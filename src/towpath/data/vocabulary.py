@@ -52,6 +52,13 @@ class Vocabulary:
         """The code of one id, or UNKNOWN."""
         return int(self.codes([one])[0])
 
+    def match(self, other: "Vocabulary") -> NDArray[np.int64]:
+        """The code here of every id of another list, UNKNOWN where there is none: (len(other),)."""
+        if other.values.type != self.values.type:
+            return self.codes(other.values.to_pylist())
+        found = pc.index_in(other._stored, self._stored)
+        return found.fill_null(UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
+
     def hashable(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """The ids as lengths and bytes, equal for equal ids however Arrow lays them out."""
         stored = self._stored

@@ -1,56 +1,20 @@
-"""What w learned in a transport game: the weights of pairs that are drawn as training drew them."""
+"""The weights of training pairs that a method has learned, and how they lie along something else."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from towpath.data.interactions import Interactions
-from towpath.errors import ArtifactError, ConfigError
+from towpath.errors import ConfigError
 from towpath.methods.recipe import Recipe
+from towpath.methods.registry import method_named
 from towpath.models.scorer import Scorer
-from towpath.ranking.scoring import inference_mode
 from towpath.rng import Rng
-from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import strip_prefix
-from towpath.transport.domain import Deployment
-from towpath.transport.players import make_weights
-from towpath.transport.settings import TransportSettings
-from towpath.transport.weights import Weights
-
-MOST_PAIRS = 60_000
-
-
-@dataclass(frozen=True)
-class WeighedPairs:
-    """CandidatePairs of a user and an item with the weight that w gives them; all columns (n,).
-
-    Weights have mean one over the pairs in the mask, and are one elsewhere. A margin is the score of f
-    minus that of the last item that the user would be shown: with zero or more the pair would be shown.
-    """
-
-    users: NDArray[np.int64]
-    items: NDArray[np.int64]
-    interacted: NDArray[np.bool_]  # the label
-    reweight_mask: NDArray[np.bool_]  # whether w reweighs this pair
-    scores: NDArray[np.float64]
-    margins: NDArray[np.float64]
-    weights: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.weights)
-
-    @property
-    def shown(self) -> NDArray[np.bool_]:
-        """Whether f would show the pair, were it not interacted with already."""
-        return self.margins >= 0
-
-    def where(self, keep: NDArray[np.bool_]) -> "WeighedPairs":
-        """The pairs where `keep` is true."""
-        return WeighedPairs(**{field.name: getattr(self, field.name)[keep] for field in fields(self)})
+from towpath.training.task import TrainingTask
+from towpath.training.weighed_pairs import WeighedPairs
 
 
 @dataclass(frozen=True)
@@ -64,30 +28,25 @@ class Bin:
     pairs: int
 
 
+def learns_weights(recipe: Recipe) -> bool:
+    """Whether the method of this recipe learns weights of training pairs."""
+    return method_named(recipe.method).weigh_pairs is not None
+
+
 def weigh_pairs(
     scorer: Scorer, auxiliary_state: Mapping[str, Tensor], train: Interactions, recipe: Recipe
 ) -> WeighedPairs:
-    """About MOST_PAIRS training pairs, with the weights that the kept w gives them under the kept f.
+    """Training pairs, with the weights that the trained method gives them under the trained scorer.
 
     `auxiliary_state` is what the fit kept of the other players. The pairs are drawn like those of an epoch,
     positives and negatives in the same proportions, from generators of their own.
     """
-    resolved = recipe.resolve()
-    if not isinstance(resolved.method, TransportSettings):
-        raise ConfigError(f"The method {recipe.method!r} has no w whose weights could be looked at.")
+    resolved, method = recipe.resolve(), method_named(recipe.method)
+    if method.weigh_pairs is None:
+        raise ConfigError(f"The method {method.name!r} has no w whose weights could be looked at.")
     rng = Rng(recipe.seed).child("diagnostics", "weights")
-    deployment = Deployment(scorer, train, resolved.training, resolved.method)
-    weights = make_weights(scorer, train, resolved.method, rng)
-    _load(weights, strip_prefix("w", dict(auxiliary_state)))
-    batches = make_batches(train, scorer, resolved.training, deployment.ranking)
-    found: list[WeighedPairs] = []
-    with inference_mode(scorer):
-        deployment.begin_epoch(1, rng)
-        for batch in batches.epoch(1, rng):
-            found.append(_weigh(batch, (scorer, weights, deployment), resolved.method))
-            if sum(map(len, found)) >= MOST_PAIRS:
-                break
-    return _level(found)
+    task = TrainingTask(scorer, train, resolved.training, rng)
+    return method.weigh_pairs(task, resolved.method, auxiliary_state)
 
 
 def binned(x: NDArray[np.number], weights: NDArray[np.float64], bins: int = 20) -> list[Bin]:
@@ -100,49 +59,3 @@ def binned(x: NDArray[np.number], weights: NDArray[np.float64], bins: int = 20) 
 def _bin(x: NDArray[np.number], weights: NDArray[np.float64]) -> Bin:
     low, high = np.quantile(weights, [0.1, 0.9])
     return Bin(float(np.median(x)), float(weights.mean()), float(low), float(high), len(x))
-
-
-def _load(weights: torch.nn.Module, state: dict[str, Tensor]) -> None:
-    try:
-        weights.load_state_dict(state)
-    except RuntimeError as error:
-        raise ArtifactError(
-            "What the run kept of w does not fit its settings in this towpath; fit again."
-        ) from error
-    weights.eval()
-
-
-def _weigh(
-    batch: Batch, players: tuple[Scorer, Weights, Deployment], settings: TransportSettings
-) -> WeighedPairs:
-    """The pairs of one batch, their weights as w gives them."""
-    scorer, weights, deployment = players
-    scores = scorer.score(batch.context, batch.items)
-    reweight_mask = (
-        batch.labels == 0 if settings.reweight == "unlabelled" else torch.ones_like(batch.labels).bool()
-    )
-    # Scores stand in for the loss, which w does not need: so they are subsampled with the rest.
-    table = deployment.subsample_columns(deployment.game_batch(batch, scores, scores, reweight_mask))
-    shape = table.labels.shape
-    columns = (
-        table.pairs.context.users[:, None].expand(shape),
-        table.pairs.items.expand(shape),
-        table.labels > 0,
-        table.reweight_mask,
-        table.loss.double(),
-        table.pairs.margins.double(),
-        weights(table.pairs).expand(shape).double(),
-    )
-    return WeighedPairs(*(column.reshape(-1).cpu().numpy() for column in columns))
-
-
-def _level(found: list[WeighedPairs]) -> WeighedPairs:
-    """All pairs as one table, with mean weight one over the mask."""
-    joined = {f.name: np.concatenate([getattr(one, f.name) for one in found]) for f in fields(WeighedPairs)}
-    reweight_mask, raw = joined["reweight_mask"], joined["weights"]
-    joined["weights"] = (
-        np.where(reweight_mask, raw / raw[reweight_mask].mean(), 1.0)
-        if reweight_mask.any()
-        else np.ones(len(raw))
-    )
-    return WeighedPairs(**joined)

@@ -1,13 +1,16 @@
 """A scorer's worth on one part of a split, under one named protocol."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from towpath.data.interactions import Interactions
 from towpath.data.split import Part, Split
-from towpath.errors import ConfigError, unknown_name
+from towpath.errors import ConfigError, DataError, unknown_name
+from towpath.evaluation.listed import evaluate_listed, listed_candidates, listed_pairs
 from towpath.evaluation.metrics import (
     Ranks,
     hit_at_k,
@@ -26,8 +29,9 @@ from towpath.evaluation.protocols import (
     blocks_of,
     sample_negatives,
 )
-from towpath.evaluation.result import Evaluation
+from towpath.evaluation.result import Evaluation, named_by_k
 from towpath.evaluation.task import RankingTask, task_of
+from towpath.evaluation.weighted import target_propensities, weighted_metrics
 from towpath.models.scorer import Scorer
 from towpath.ranking.lists import best_of_block
 from towpath.ranking.scoring import score_block
@@ -37,35 +41,96 @@ from towpath.ranking.top_k import rank_targets
 Relevance = NDArray[np.floating] | Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.floating]]
 
 
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """What some protocols need to know besides the split.
+
+    `negatives_seed` (sampled, paper) is no seed of the fit: keep it fixed, so that all scorers are ranked
+    against the same negatives. `graded` (listed) takes values as gains. `examination` (ips, snips) is the
+    chance that each position is looked at, from 1: (positions,).
+    """
+
+    negatives_seed: int = 0
+    graded: bool = False
+    examination: NDArray[np.float64] | None = None
+
+
 def evaluate(
     scorer: Scorer,
     split: Split,
     *,
     protocol: EvalProtocol = "full",
     on: Part = "test",
-    k: int = 10,
+    k: int | Sequence[int] = 10,
     relevance: Relevance | None = None,
-    negatives_seed: int = 0,
+    options: EvaluationOptions = EvaluationOptions(),  # noqa: B008  # frozen
 ) -> Evaluation:
     """Hit, NDCG, recall, MRR and relevance at k for every evaluated user; `full` adds what the lists cover.
 
     The definitions are in docs/metrics.md. A scorer sees training histories when validation is evaluated, and
     training plus validation when test is. `relevance` is the true relevance where it is known: rel is then
-    its sum over the list, otherwise the number of targets in the list. `negatives_seed` is no seed of the
-    fit: keep it fixed, so that all scorers are ranked against the same negatives.
+    its sum over the list, otherwise the number of targets in the list. With several k, metrics have the
+    length of the list in their names.
     """
-    _check(protocol, on, k, split.train.n_items)
+    ks = (k,) if isinstance(k, int) else tuple(k)
+    for one in ks:
+        _check(protocol, on, one, split.train.n_items)
+    if protocol == "listed":
+        return _listed(scorer, split, on, ks, options)
     task = task_of(split, on)
-    negatives = sample_negatives(protocol, task, negatives_seed)
+    negatives = sample_negatives(protocol, task, options.negatives_seed)
     # Sampled candidates are no list that anyone would be shown, unless their true relevance is asked for.
-    places = k if negatives is None or relevance is not None else 0
-    values, lists = _rank_blocks(scorer, task, blocks_of(task, negatives), places)
+    slots = max(ks) if negatives is None or relevance is not None else 0
+    values, lists = _rank_blocks(scorer, task, blocks_of(task, negatives), slots)
     ranks = _ranks(values, task, negatives)
+    if protocol in ("ips", "snips"):
+        chances = target_propensities(task, split.part(on), options.examination)
+        how = {"self_normalised": protocol == "snips"}
+        per_user = named_by_k({one: weighted_metrics(ranks, chances, one, **how) for one in ks})
+    else:
+        per_user = named_by_k({one: _metrics(ranks, one, relevance, (task, lists)) for one in ks})
+    overall = _of_the_whole(task, lists) if negatives is None else {}
+    return Evaluation(protocol, on, max(ks), task.users, per_user, overall, task.users_left_out)
+
+
+def evaluate_candidates(
+    scorer: Scorer, split: Split, candidates: Interactions, *, on: Part = "test", k: int | Sequence[int] = 10
+) -> Evaluation:
+    """The targets of each user ranked among the candidates that are given for them."""
+    pairs = listed_candidates(candidates, split.part(on))
+    seen = (split.train if on == "validation" else split.before_test).histories
+    ks = (k,) if isinstance(k, int) else tuple(k)
+    found = evaluate_listed(scorer, pairs, seen, protocol="candidates", on=on, ks=ks)
+    return replace(found, overall={})  # unlabelled candidates have no log loss
+
+
+def _listed(
+    scorer: Scorer, split: Split, on: Part, ks: tuple[int, ...], options: EvaluationOptions
+) -> Evaluation:
+    part = split.part(on)
+    if part.impressions is None:
+        raise DataError(
+            f"The protocol listed ranks what the {on} part says was shown, but it holds positives alone; "
+            "name the column of labels with --label-col, or use the protocol full."
+        )
+    seen = (split.train if on == "validation" else split.before_test).histories
+    pairs = listed_pairs(part, graded=options.graded)
+    pairs = pairs.of_users(split.train.histories.lengths > 0)
+    return evaluate_listed(scorer, pairs, seen, protocol="listed", on=on, ks=ks)
+
+
+def _metrics(
+    ranks: Ranks,
+    k: int,
+    relevance: Relevance | None,
+    listed: tuple[RankingTask, NDArray[np.int64]],
+) -> dict[str, NDArray[np.float64]]:
+    """Every metric at one length of the list."""
     per_user = {f.__name__.removesuffix("_at_k"): f(ranks, k) for f in _METRICS}
     if relevance is not None:
+        task, lists = listed[0], listed[1][:, :k]
         per_user["rel"] = relevance_of_lists(_relevance_of(relevance, task.users, lists), lists)
-    overall = _of_the_whole(task, lists) if negatives is None else {}
-    return Evaluation(protocol, on, k, task.users, per_user, overall, task.users_left_out)
+    return per_user
 
 
 _METRICS = (hit_at_k, ndcg_at_k, recall_at_k, mrr_at_k, rel_at_k)
@@ -107,7 +172,7 @@ def _check(protocol: str, on: str, k: int, n_items: int) -> None:
         raise unknown_name("protocol", protocol, PROTOCOLS)
     if on not in get_args(Part):
         raise unknown_name("part to evaluate on", on, get_args(Part))
-    candidates = n_items if protocol == "full" else NEGATIVES + 1
+    candidates = NEGATIVES + 1 if protocol in ("sampled", "paper") else n_items
     if not 0 < k <= candidates:
         raise ConfigError(
             f"k must lie between 1 and the {candidates:,} candidates of the {protocol} protocol, "

@@ -5,6 +5,9 @@ sampled   100 items the user has no event with in any part, drawn without replac
 paper     100 draws with replacement from the whole range of raw ids, nothing excluded: the evaluation whose
           numbers match the paper's popularity row. Ids in the range that occur nowhere are phantom items,
           which score below everything. A draw that is the target itself counts as a further hit.
+listed    only the items that the evaluated part has for the user, positives or not (evaluation/listed.py)
+ips       the whole catalogue as in full, each target weighted by 1 / its propensity (evaluation/weighted.py)
+snips     the same, divided by the sum of the weights
 """
 
 from collections.abc import Iterator
@@ -23,7 +26,7 @@ from towpath.evaluation.task import RankingTask
 from towpath.ranking.blocks import NOTHING, Block, candidate_block, catalogue_blocks, rows_per_block
 from towpath.rng import Rng
 
-EvalProtocol = Literal["full", "sampled", "paper"]
+EvalProtocol = Literal["full", "sampled", "paper", "listed", "ips", "snips"]
 PROTOCOLS: tuple[str, ...] = get_args(EvalProtocol)
 NEGATIVES = 100
 
@@ -100,7 +103,7 @@ def blocks_of(task: RankingTask, negatives: Negatives | None) -> Iterator[Target
 
 def _catalogue(task: RankingTask) -> Iterator[Block]:
     """Everyone with the whole catalogue but for what they have seen; a target's column is its code."""
-    return catalogue_blocks(task.users, task.n_items, task.seen)
+    return catalogue_blocks(task.users, task.n_items, task.hidden)
 
 
 def _listed(task: RankingTask, negatives: Negatives) -> Iterator[Block]:

@@ -15,12 +15,13 @@ from towpath.errors import DataError
 class RankingTask:
     """The users of one part of a split, their targets and what they had seen by then.
 
-    EvaluatedRun are users with training events and at least one target. A target counts once however often it
+    Evaluated are users with training events and at least one target. A target counts once however often it
     occurs, and not at all if the user had seen it before, since lists do not show seen items.
     """
 
     split: Split
     seen: Histories  # by user code: training, and for test validation too
+    hidden: Histories  # by user code: what may not be listed, which is what was seen but for the targets
     users: NDArray[np.int64]  # (n,) codes, ascending
     rows: NDArray[np.int64]  # (m,) places in `users`, ascending
     targets: NDArray[np.int64]  # (m,) item codes
@@ -38,7 +39,10 @@ class RankingTask:
 
 
 def task_of(split: Split, on: Part) -> RankingTask:
-    """What is to be evaluated on this part of the split."""
+    """What is to be evaluated on this part of the split.
+
+    A target that the user had seen before is left out, unless the part comes from a file of its own.
+    """
     part = split.part(on)
     if not len(part):
         raise DataError(
@@ -46,7 +50,11 @@ def task_of(split: Split, on: Part) -> RankingTask:
         )
     seen = split.train if on == "validation" else split.before_test
     wanted = np.unique(part.pair_keys())
-    wanted = wanted[~_among(wanted, seen.pair_keys())]
+    hidden = seen.histories
+    if on in split.outside:
+        hidden = seen.where(~np.isin(seen.pair_keys(), wanted)).histories
+    else:
+        wanted = wanted[~_among(wanted, seen.pair_keys())]
     wanted = wanted[split.train.histories.lengths[wanted // part.n_items] > 0]
     if not len(wanted):
         raise DataError(
@@ -55,7 +63,7 @@ def task_of(split: Split, on: Part) -> RankingTask:
         )
     users, rows = np.unique(wanted // part.n_items, return_inverse=True)
     left_out = len(np.unique(part.users)) - len(users)
-    return RankingTask(split, seen.histories, users, rows, wanted % part.n_items, left_out)
+    return RankingTask(split, seen.histories, hidden, users, rows, wanted % part.n_items, left_out)
 
 
 def _among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:

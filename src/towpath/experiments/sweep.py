@@ -47,8 +47,7 @@ class SweepResult:
     def to_json(self) -> dict[str, Any]:  # a JSON object
         """The sweep as plain numbers, texts and lists."""
         return {
-            "model": self.recipe.model,
-            "method": self.recipe.method,
+            **self.recipe.names,
             "setting": self.setting,
             "values": list(self.values),
             "references": list(self.references),

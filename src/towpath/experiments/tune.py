@@ -1,6 +1,5 @@
 """A search for the settings with which validation is best; the test part is never looked at."""
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -13,7 +12,6 @@ from towpath.data.split import Split
 from towpath.errors import ConfigError, TrainingError, unknown_name
 from towpath.evaluation.evaluate import Validator
 from towpath.experiments.pool import Work, workers
-from towpath.experiments.result_store import plain_name
 from towpath.experiments.search import (
     Grid,
     Search,
@@ -64,9 +62,10 @@ class Tuning:
             for value in values:
                 _set(self.recipe, {name: value}).resolve()
         if not self.searched:
+            model, method = self.recipe.model_name, self.recipe.method_name
             raise ConfigError(
-                f"There is nothing to search for {self.recipe.model} by {self.recipe.method}: no grid is "
-                "published for it, or all of it is set; name settings with --grid KEY=VALUE,VALUE."
+                f"There is nothing to search for {model} by {method}: no grid is published for it, or "
+                "all of it is set; name settings with --grid KEY=VALUE,VALUE."
             )
 
     @cached_property
@@ -100,11 +99,9 @@ class Tuning:
 
     def record(self) -> Record:
         """Everything about the search, ready for JSON."""
-        about = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "recipe"}
-        recipe = {"model": self.recipe.model, "method": self.recipe.method, "settings": self.recipe.settings}
-        about = {**recipe, **about, "grid": {name: list(values) for name, values in self.searched.items()}}
-        plain: Record = json.loads(json.dumps(about, default=plain_name))
-        return plain
+        search = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "recipe"}
+        recipe = {**self.recipe.names, "settings": dict(self.recipe.settings)}
+        return {**recipe, **search, "grid": {name: list(values) for name, values in self.searched.items()}}
 
 
 def published_grid(recipe: Recipe) -> Grid:
@@ -181,8 +178,7 @@ class Tuned:
         """The best recipe with its validation metrics, ready for JSON."""
         means = {f"validation_{m}": self.best.mean(m) for m in get_args(Metric)}
         selection = {"chosen_by": f"validation {self.tuning.metric}@10", "seeds": list(self.tuning.seeds)}
-        recipe = {key: getattr(self.recipe, key) for key in ("model", "method")}
-        return {**recipe, "settings": dict(self.recipe.settings), **means, **selection}
+        return {**self.recipe.names, "settings": dict(self.recipe.settings), **means, **selection}
 
 
 def _is_number(value: Any) -> bool:

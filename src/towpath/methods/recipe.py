@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from towpath.errors import ConfigError, unknown_name
-from towpath.methods.registry import method_named
-from towpath.models.registry import model_type, parse_settings, refuse_untrainable
+from towpath.methods.registry import AnyMethod, method_name, method_named
+from towpath.models.registry import Model, model_name, model_type, parse_settings, refuse_untrainable
 from towpath.models.scorer import Settings
 from towpath.training.settings import TrainingSettings
 from towpath.training.windows import refuse_unlearnable
@@ -25,27 +25,41 @@ class Resolved:
 class Recipe:
     """A model, a method, what was set about either, and a seed.
 
-    `settings` is flat: each key belongs to the model, the fit loop or the method, and none to two of them.
+    Model and method are names, or a class that extends Scorer and a Method of the user's own. `settings` is
+    flat: each key belongs to the model, the fit loop or the method, and none to two of them.
     """
 
-    model: str = "mf"
-    method: str = "plain"
+    model: Model = "mf"
+    method: AnyMethod = "plain"
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model; module:qualname for a class that nobody has registered."""
+        return model_name(self.model)
+
+    @property
+    def method_name(self) -> str:
+        """The name of the method."""
+        return method_name(self.method)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of model and method, ready for JSON."""
+        return {"model": self.model_name, "method": self.method_name}
 
     def resolve(self) -> Resolved:
         """Every setting as it will be used; an unknown key or a value that cannot be is a ConfigError."""
         kinds = self._kinds()
-        if self.method != "plain":
-            refuse_untrainable(self.model, f"The method {self.method!r}")
-            self._refuse_other_models()
+        self._refuse_other_models()
         # What suits the method comes after what suits the model, and what was asked for after both.
         shares: list[dict[str, Any]] = [{}, self._suited(), {}]
         for key, value in self.settings.items():
             owner = next((i for i, kind in enumerate(kinds) if key in kind.model_fields), None)
             if owner is None:
                 known = {name for kind in kinds for name in kind.model_fields}
-                raise unknown_name(f"setting of {self.model} with {self.method}", key, known)
+                raise unknown_name(f"setting of {self.model_name} with {self.method_name}", key, known)
             shares[owner][key] = value
         model, training, method = (parse_settings(k, s) for k, s in zip(kinds, shares, strict=True))
         assert isinstance(training, TrainingSettings)
@@ -58,7 +72,7 @@ class Recipe:
         """The recipe with all settings, ready for JSON."""
         parts = self.resolve()
         settings = {**parts.model.model_dump(), **parts.training.model_dump(), **parts.method.model_dump()}
-        return {"model": self.model, "method": self.method, "settings": settings, "seed": self.seed}
+        return {**self.names, "settings": settings, "seed": self.seed}
 
     def _suited(self) -> dict[str, Any]:
         """Defaults of the fit loop for this model and this method."""
@@ -69,16 +83,18 @@ class Recipe:
     def _refuse_softmax(self, training: TrainingSettings) -> None:
         if training.loss == "softmax" and not method_named(self.method).softmax:
             raise ConfigError(
-                f"The method {self.method!r} weighs single pairs, and loss=softmax has none; use "
+                f"The method {self.method_name!r} weighs single pairs, and loss=softmax has none; use "
                 "loss=logistic, or the method 'plain'."
             )
 
     def _refuse_other_models(self) -> None:
-        able = method_named(self.method).models
-        if able and self.model not in able:
+        method = method_named(self.method)
+        if not method.closed_form:
+            refuse_untrainable(self.model, f"The method {method.name!r}")
+        if method.models and self.model_name not in method.models:
             raise ConfigError(
-                f"The method {self.method!r} trains {' or '.join(able)} only, and the model is "
-                f"{self.model!r}; choose that model, or another method."
+                f"The method {method.name!r} trains {' or '.join(method.models)} only, and the model is "
+                f"{self.model_name!r}; choose that model, or another method."
             )
 
     def _kinds(self) -> tuple[type[Settings], type[Settings], type[Settings]]:

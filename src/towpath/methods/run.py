@@ -1,18 +1,21 @@
 """From a split and a recipe to a fit."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from towpath.data.split import Split
 from towpath.evaluation.evaluate import Validator
 from towpath.methods.recipe import Recipe
-from towpath.methods.registry import TrainingTask, method_named
+from towpath.methods.registry import method_named
+from towpath.models.capabilities import NeedsPretraining
 from towpath.models.registry import model_type
 from towpath.models.scorer import Scorer, sizes_of
 from towpath.rng import Rng
 from towpath.training.fit import EpochMetrics, Fit
 from towpath.training.loop import train
 from towpath.training.plain import PlainLearner
+from towpath.training.task import TrainingTask
 
 
 def fit(
@@ -43,11 +46,14 @@ def fit(
 
 def _pretrain(task: TrainingTask) -> None:
     """Train the parts that the model wants trained first, each alone as plain training would."""
+    if not isinstance(task.scorer, NeedsPretraining):
+        return
     epochs, parts = task.scorer.to_pretrain()
     if not epochs:
         return
     for number, part in enumerate(parts):
-        learner = PlainLearner(part, task.train, task.training, task.rng.child("pretrain", number))
+        own = replace(task, scorer=part, rng=task.rng.child("pretrain", number))
+        learner = PlainLearner(own)
         for epoch in range(1, epochs + 1):
             learner.epoch(epoch)
     task.scorer.pretrained()

@@ -1,5 +1,7 @@
 """Models that play next to the one that will be deployed: weights, critics, adversaries."""
 
+from torch import nn
+
 from towpath.data.interactions import Interactions
 from towpath.models.registry import build
 from towpath.models.scorer import Scorer
@@ -9,14 +11,17 @@ from towpath.rng import Rng
 def player_model(name: str, player: str, scorer: Scorer, train: Interactions, rng: Rng) -> Scorer:
     """A filled model of its own for this player: the named one with its defaults, or another one like f.
 
-    `scorer` is f; an empty name asks for its class and its settings. Batches are made for f: where the player
-    wants to see more of a history than f does, f is shown it too, unless it is a model of sequences itself.
+    `scorer` is f, which stays as it is; an empty name asks for its class and its settings.
     """
     model = build(name, {}, scorer.sizes) if name else type(scorer)(scorer.settings, scorer.sizes)
     model.initialise(train, player_rng(rng, player))
-    if not scorer.trains_on_sequences:
-        scorer.history_length = max(scorer.history_length, model.history_length)
     return model
+
+
+def longest_history(*players: nn.Module) -> int:
+    """As many of a user's latest items as any model among these players looks at."""
+    models = (m for player in players for m in player.modules() if isinstance(m, Scorer))
+    return max((model.history_length for model in models), default=0)
 
 
 def player_rng(rng: Rng, player: str) -> Rng:

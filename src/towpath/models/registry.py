@@ -1,4 +1,7 @@
-"""All models by the name that users call them by; one line adds the next."""
+"""All models by the name that users call them by: Towpath's own, and those of installed packages.
+
+A package registers a model by an entry point in the group `towpath.models`; see docs/extending.md.
+"""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -14,8 +17,12 @@ from towpath.models.popularity import Popularity
 from towpath.models.scorer import Scorer, Settings, Sizes
 from towpath.models.sgns import Sgns
 from towpath.models.wide_deep import WideDeep
+from towpath.plugins import class_path, find, name_of
 
 S = TypeVar("S", bound=Settings)
+Model = str | type[Scorer]  # a name, or a class of the user's own
+
+GROUP = "towpath.models"
 
 MODELS: dict[str, type[Scorer]] = {
     "popularity": Popularity,
@@ -30,34 +37,51 @@ MODELS: dict[str, type[Scorer]] = {
 }
 
 
-def model_type(name: str) -> type[Scorer]:
-    """The scorer class of this name."""
-    if name not in MODELS:
-        raise unknown_name("model", name, MODELS)
-    return MODELS[name]
+def model_type(model: Model) -> type[Scorer]:
+    """The scorer class of this name, or the class itself."""
+    kind = find("model", model, MODELS, GROUP) if isinstance(model, str) else model
+    if not (isinstance(kind, type) and issubclass(kind, Scorer)):
+        raise ConfigError(
+            f"A model is a name or a class that extends towpath.models.scorer.Scorer, and {kind!r} was given."
+        )
+    if not issubclass(getattr(kind, "settings_type", object), Settings):
+        raise ConfigError(
+            f"The model {kind.__name__} has no settings_type; set it to a class that extends "
+            "towpath.models.scorer.Settings."
+        )
+    return kind
 
 
-def build(name: str, settings: Mapping[str, Any], sizes: Sizes) -> Scorer:
-    """An unfilled scorer of this name; `settings` may leave out what has a default."""
-    kind = model_type(name)
+def model_name(model: Model) -> str:
+    """The name of a model; module:qualname for a class that nobody has registered."""
+    if isinstance(model, str):
+        return model
+    return name_of(model, MODELS, GROUP, default=class_path(model_type(model)))
+
+
+def build(model: Model, settings: Mapping[str, Any], sizes: Sizes) -> Scorer:
+    """An unfilled scorer of this model; `settings` may leave out what has a default."""
+    kind = model_type(model)
     return kind(parse_settings(kind.settings_type, settings), sizes)
 
 
-def is_trainable(name: str) -> bool:
-    """Whether the model of this name has parameters to train; one that is fitted in one go has none."""
-    return any(p.requires_grad for p in build(name, {}, Sizes(2, 2)).parameters())
+def is_trainable(model: Model) -> bool:
+    """Whether this model has parameters to train; one that is fitted in one go has none."""
+    return any(p.requires_grad for p in build(model, {}, Sizes(2, 2)).parameters())
 
 
-def depends_on_seed(name: str) -> bool:
+def depends_on_seed(model: Model) -> bool:
     """Whether two seeds give two fits of this model."""
-    return model_type(name).needs_seed or is_trainable(name)
+    return model_type(model).needs_seed or is_trainable(model)
 
 
-def refuse_untrainable(name: str, what: str) -> None:
-    """Nothing, unless the model of this name has no parameters to train; `what` is what asks for it."""
-    if not is_trainable(name):
-        kind = "is learned in one go" if depends_on_seed(name) else "has a closed form"
-        raise ConfigError(f"{what} needs a model with parameters to train, such as mf, and {name} {kind}.")
+def refuse_untrainable(model: Model, what: str) -> None:
+    """Nothing, unless this model has no parameters to train; `what` is what asks for it."""
+    if not is_trainable(model):
+        kind = "is learned in one go" if depends_on_seed(model) else "has a closed form"
+        raise ConfigError(
+            f"{what} needs a model with parameters to train, such as mf, and {model_name(model)} {kind}."
+        )
 
 
 def parse_settings(kind: type[S], values: Mapping[str, Any]) -> S:

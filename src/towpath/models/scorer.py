@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from towpath.data.features import FeatureSchema
 from towpath.data.interactions import Histories, Interactions
-from towpath.errors import ConfigError
 from towpath.rng import Rng
 
 
@@ -54,7 +53,8 @@ class Context:
     """What is known when a list is asked for.
 
     users: (b,) codes. histories: (b, h) item codes, oldest first, right-aligned, -1 as padding; h is zero for
-    scorers that ask for no history.
+    scorers that ask for no history. Where several models look at the same pairs, h may be larger than a
+    scorer's `history_length`; it looks at the last `history_length` columns only.
 
     steps: (b,) if not None, then histories are s sequences (s, h) that several instances share: instance j
     stands at the place steps[j] = row * h + column, and has seen the items up to and including that column.
@@ -71,6 +71,8 @@ class Scorer(nn.Module, ABC):
     A scorer is built from its settings and sizes alone, then filled: `initialise` from training data, or
     `load_state_dict` from an artifact. Whether anything is left to train shows in its parameters: closed-form
     models keep everything in buffers.
+
+    Every model can `initialise` and `score`. What only some can do besides is in `models/capabilities.py`.
     """
 
     settings_type: ClassVar[type[Settings]]
@@ -104,57 +106,15 @@ class Scorer(nn.Module, ABC):
         """The same as `score`."""
         return self.score(context, items)
 
-    def to_pretrain(self) -> tuple[int, Sequence["Scorer"]]:
-        """For how many epochs which parts of the model are trained alone before the whole: none for most."""
-        return 0, ()
 
-    def pretrained(self) -> None:
-        """Called when the parts of `to_pretrain` have been trained, to put them together."""
+def context_of(
+    scorer: Scorer, users: NDArray[np.int64], histories: Histories, history_length: int | None = None
+) -> Context:
+    """The context in which `scorer` scores these users (b,) after these histories.
 
-    def rates(self) -> dict[str, float]:
-        """How fast parameters learn: name -> factor of the learning rate, one for those not named.
-
-        Names are those of `named_parameters`; a table that was trained before learns at a tenth, say.
-        """
-        return {}
-
-    def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores (b, k), and what an L2 penalty charges for, one number, from one look-up.
-
-        The charge is the mean over the pairs of the squared length of the vectors that a pair uses; none
-        unless a model has some.
-        """
-        scores = self.score(context, items)
-        return scores, scores.new_zeros(())
-
-    def has_manual_backward(self, context: Context, items: Tensor) -> bool:
-        """Whether `gradients` can be asked about these pairs, so that autograd need not be."""
-        return False
-
-    def gradients(
-        self, context: Context, items: Tensor, by_score: Tensor, by_norm: float
-    ) -> dict[Tensor, Tensor]:
-        """What reaches each parameter, from what reaches the scores (b, k) and the norm."""
-        raise ConfigError(f"{type(self).__name__} leaves its gradients to autograd.")
-
-    def factors(self, context: Context) -> tuple[Tensor, Tensor]:
-        """States (b, d) and a table (n_items, d) whose inner products are the scores of the catalogue."""
-        raise ConfigError(f"{type(self).__name__} does not score by inner products; use loss=logistic.")
-
-    def pair_features(self, context: Context, items: Tensor) -> Tensor:
-        """A vector for each pair in the model's own space, (b, k, p), for critics that measure distances."""
-        raise ConfigError(f"{type(self).__name__} has no vectors for pairs; use a model such as mf for that.")
-
-    def item_similarity(self, items: Tensor) -> Tensor:
-        """How alike each of `items` (b,) is to every item of the catalogue: (b, n_items)."""
-        raise ConfigError(
-            f"{type(self).__name__} does not know which items are alike; fit mf or ease for that."
-        )
-
-
-def context_of(scorer: Scorer, users: NDArray[np.int64], histories: Histories) -> Context:
-    """The context in which `scorer` scores these users (b,) after these histories."""
+    It holds as much of a history as the scorer looks at, or `history_length` items.
+    """
     users = np.asarray(users, dtype=np.int64)
-    past = histories.padded(users, scorer.history_length)
+    past = histories.padded(users, scorer.history_length if history_length is None else history_length)
     device = next((t.device for t in [*scorer.parameters(), *scorer.buffers()]), torch.device("cpu"))
     return Context(torch.from_numpy(users).to(device), torch.from_numpy(past).to(device))

@@ -49,8 +49,9 @@ class Sgns(Scorer):
     def score(self, context: Context, items: Tensor) -> Tensor:
         """The candidates' cosines with the user's last items."""
         unit = normalize(self.vectors, dim=1)
-        real = (context.histories >= 0).float()  # (b, h)
-        vectors = unit[context.histories.clamp(min=0)] * real[:, :, None]
+        histories = context.histories[:, -self.history_length :]
+        real = (histories >= 0).float()  # (b, h)
+        vectors = unit[histories.clamp(min=0)] * real[:, :, None]
         user = vectors.sum(1) / real.sum(1, keepdim=True).clamp(min=1)  # (b, d)
         if len(items) == 1:
             return user @ unit[items[0]].T

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from towpath.data.cleaning import Step
 from towpath.data.split import Split
 from towpath.diagnostics.lists import Spread
-from towpath.diagnostics.weights import WeighedPairs
 from towpath.evaluation.comparison import Difference
 from towpath.evaluation.result import Evaluation
 from towpath.training.fit import EpochMetrics
+from towpath.training.weighed_pairs import WeighedPairs
 
 THIS = "this run"
 LOG = "the log"

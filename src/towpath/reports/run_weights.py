@@ -3,13 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from towpath.diagnostics.weights import Bin, WeighedPairs, binned
+from towpath.diagnostics.weights import Bin, binned
 from towpath.reports.bands import BandPoint, BandStyle, draw_band
 from towpath.reports.figures import Figure
 from towpath.reports.lines import Axes
 from towpath.reports.page import Section
 from towpath.reports.tables import Cell, Table
 from towpath.stats.estimate import Estimate
+from towpath.training.weighed_pairs import WeighedPairs
 
 _AVERAGE = ("average", 1.0)
 _RANGE = "The band holds the middle 80 % of the pairs."

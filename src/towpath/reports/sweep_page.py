@@ -39,7 +39,7 @@ def sweep_page(sweep: SweepResult, data: str) -> Page:
         for metric, name in METRICS.items()
     )
     return Page(
-        title=f"{sweep.recipe.method}: the setting {sweep.setting}",
+        title=f"{sweep.recipe.method_name}: the setting {sweep.setting}",
         lead=_lead(sweep, data),
         sections=(*figures, numbers),
         footer="Made by towpath sweep. All values share the split, the seeds and the evaluation's negatives.",
@@ -72,7 +72,7 @@ def _lead(sweep: SweepResult, data: str) -> str:
     comparison = sweep.comparison
     seeds = "one seed" if comparison.seeds == 1 else f"{comparison.seeds} seeds"
     return (
-        f"The model {sweep.recipe.model} was trained by the method {sweep.recipe.method} on {data} with "
-        f"{len(sweep.values)} values of {sweep.setting} and {seeds} each, and evaluated on the "
+        f"The model {sweep.recipe.model_name} was trained by the method {sweep.recipe.method_name} on {data} "
+        f"with {len(sweep.values)} values of {sweep.setting} and {seeds} each, and evaluated on the "
         f"{comparison.on} events of {comparison.users:,} users."
     )

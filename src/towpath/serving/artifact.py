@@ -8,7 +8,7 @@ players.safetensors   what others than the scorer learned, where a method has th
 manifest.json         what it is, and a checksum of every file
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -27,11 +27,12 @@ from towpath.data.interactions import Histories
 from towpath.data.parquet import read_ids, write_ids
 from towpath.data.split import Split, join
 from towpath.data.vocabulary import Vocabulary
-from towpath.errors import ArtifactError, ConfigError, unknown_name
+from towpath.errors import ArtifactError, ConfigError
 from towpath.files import ARTIFACT, PROOFS, Manifest, new_folder, read_manifest, write_manifest
-from towpath.models.registry import MODELS
+from towpath.models.registry import model_name, model_type
 from towpath.models.scorer import Scorer, Sizes
 from towpath.models.tensors import write_tensors
+from towpath.plugins import class_path
 from towpath.training.fit import Fit
 
 FILES = ("model.safetensors", "history.safetensors", "users.parquet", "items.parquet")
@@ -90,7 +91,8 @@ def library_versions() -> dict[str, str]:
 def save_artifact(artifact: Artifact, folder: Path) -> None:
     """The folder with everything in it, replaced as a whole; a failure leaves what was there before."""
     contents: Manifest = {
-        "model": _name_of(artifact.scorer),
+        "model": model_name(type(artifact.scorer)),
+        "model_class": class_path(type(artifact.scorer)),
         "settings": artifact.scorer.settings.model_dump(mode="json"),
         "sizes": artifact.scorer.sizes.to_json(),
         **artifact.about,
@@ -106,42 +108,50 @@ def save_artifact(artifact: Artifact, folder: Path) -> None:
         write_manifest(partial, ARTIFACT, contents, [*FILES, PLAYERS] if artifact.auxiliary_state else FILES)
 
 
-def load_artifact(folder: Path) -> Artifact:
-    """The artifact in this folder, once every byte has been checked."""
+def load_artifact(folder: Path, models: Sequence[type[Scorer]] = ()) -> Artifact:
+    """The artifact in this folder, once every byte has been checked.
+
+    Its class must be registered, or be one of `models`; nothing is imported because the folder names it.
+    """
     manifest = read_manifest(folder, ARTIFACT)
     try:
         return Artifact(
-            scorer=_read_scorer(manifest, folder / FILES[0]),
+            scorer=_read_scorer(manifest, folder / FILES[0], models),
             user_ids=read_ids(folder / FILES[2]),
             item_ids=read_ids(folder / FILES[3]),
             history=_read_history(folder / FILES[1]),
             about={key: value for key, value in manifest.items() if key not in PROOFS},
             auxiliary_state=load_file(folder / PLAYERS) if PLAYERS in manifest["files"] else {},
         )
-    except (KeyError, RuntimeError, SafetensorError, ValidationError) as error:
+    except (KeyError, RuntimeError, TypeError, SafetensorError, ValidationError) as error:
         # Checksums held, so the files are as written: another version of a model wrote them.
         raise ArtifactError(
             f"{folder} does not fit this towpath ({str(error).splitlines()[0]}); fit again."
         ) from error
 
 
-def _name_of(scorer: Scorer) -> str:
-    for name, model in MODELS.items():
-        if type(scorer) is model:
-            return name
-    raise ConfigError(
-        f"Only Towpath's own models ({', '.join(MODELS)}) can be saved, and {type(scorer).__name__} is none."
-    )
-
-
-def _read_scorer(manifest: Manifest, path: Path) -> Scorer:
-    name = manifest["model"]
-    if name not in MODELS:
-        raise ArtifactError(str(unknown_name("model", name, MODELS)) + " The artifact asks for it.")
-    model = MODELS[name]
-    scorer = model(model.settings_type(**manifest["settings"]), Sizes.from_json(manifest["sizes"]))
+def _read_scorer(manifest: Manifest, path: Path, models: Sequence[type[Scorer]]) -> Scorer:
+    kind = _class_of(manifest, models)
+    scorer = kind(kind.settings_type(**manifest["settings"]), Sizes.from_json(manifest["sizes"]))
     scorer.load_state_dict(load_file(path))
     return scorer.eval()
+
+
+def _class_of(manifest: Manifest, models: Sequence[type[Scorer]]) -> type[Scorer]:
+    """The class handed in that the manifest names, or the registered one; the file itself imports nothing."""
+    wanted = str(manifest.get("model_class", ""))  # artifacts of early versions name a registered model only
+    here = [kind for kind in models if class_path(kind) == wanted]
+    # A class may have moved since, out of a notebook say; its own name is still the same.
+    moved = [kind for kind in models if kind.__qualname__ == wanted.partition(":")[2]]
+    if here or moved:
+        return model_type((here or moved)[0])
+    try:
+        return model_type(str(manifest["model"]))
+    except ConfigError as error:
+        raise ArtifactError(
+            f"{error} The artifact asks for it: install the package that registers it, or hand its class to "
+            "towpath.load(folder, models=[...])."
+        ) from error
 
 
 def _tensors_of(history: ServingHistory) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from towpath.data.cleaning import Step
 from towpath.data.split import Split
 from towpath.diagnostics.lists import shared, spread_of
-from towpath.diagnostics.weights import WeighedPairs, weigh_pairs
+from towpath.diagnostics.weights import learns_weights, weigh_pairs
 from towpath.errors import ArtifactError, ConfigError, TowpathError
 from towpath.evaluation.comparison import Difference, compare
 from towpath.evaluation.evaluate import evaluate
@@ -27,6 +27,7 @@ from towpath.rng import Rng
 from towpath.serving.run import Run
 from towpath.training.checkpoint import load_checkpoint
 from towpath.training.fit import EpochMetrics
+from towpath.training.weighed_pairs import WeighedPairs
 
 _PROTOCOLS: tuple[EvalProtocol, ...] = ("full", "sampled")
 # Lists of more users would say the same.
@@ -134,9 +135,9 @@ def recommend_all(models: dict[str, Scorer], split: Split, k: int) -> Recommende
 
 
 def weights_of(run: Run, split: Split) -> WeighedPairs | None:
-    """The weights of training pairs; None for a method that has no w."""
+    """The weights of training pairs; None for a method that learns none."""
     recipe = recipe_of(run)
-    if recipe.method != "transport":
+    if not learns_weights(recipe):
         return None
     return weigh_pairs(run.artifact.scorer, run.artifact.auxiliary_state, split.train, recipe)
 

@@ -9,6 +9,7 @@ import torch
 
 from towpath.data.vocabulary import UNKNOWN, Id
 from towpath.errors import ConfigError, DataError
+from towpath.models.capabilities import with_item_similarity
 from towpath.models.popularity import Popularity, PopularitySettings
 from towpath.models.scorer import Scorer, Sizes
 from towpath.ranking.blocks import NOTHING
@@ -81,8 +82,9 @@ class Recommender:
                 f"There is no item {item!r} among the {len(self.artifact.item_ids):,} items of the data "
                 f"(first: {self.artifact.item_ids.ids(np.array([0]))[0]!r}); give one of its ids."
             )
+        alike = with_item_similarity(self.artifact.scorer)
         with inference_mode(self.artifact.scorer):
-            scores = self.artifact.scorer.item_similarity(torch.tensor([code])).clone()
+            scores = alike.item_similarity(torch.tensor([code])).clone()
         scores[0, code] = HIDDEN
         values, items = (t.cpu() for t in top_k(scores, k))
         [(ids, likeness)] = self._in_ids(TopK(items.where(values > HIDDEN, NOTHING).numpy(), values.numpy()))
@@ -112,7 +114,12 @@ class Recommender:
             )
 
 
-def load(folder: str | Path) -> Recommender:
-    """The recommender of a run, or of an artifact folder copied out of one."""
+def load(folder: str | Path, models: Sequence[type[Scorer]] = ()) -> Recommender:
+    """The recommender of a run, or of an artifact folder copied out of one.
+
+    `models` are classes of the caller's own; without one, only registered models are loaded.
+    """
     path = Path(folder)
-    return Recommender(Run(path).artifact if (path / "run.json").is_file() else load_artifact(path))
+    if (path / "run.json").is_file():
+        return Recommender(Run(path, models).artifact)
+    return Recommender(load_artifact(path, models))

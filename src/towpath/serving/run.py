@@ -8,7 +8,7 @@ artifact/                the model to serve; appears last, by one rename, and sa
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from towpath.errors import ArtifactError, ConfigError
 from towpath.files import MANIFEST, damaged, new_folder, refuse_unwritable, write_text
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
+from towpath.models.scorer import Scorer
 from towpath.serving.artifact import Artifact, artifact_of, library_versions, load_artifact, save_artifact
 from towpath.training.fit import EpochMetrics, Fit
 
@@ -47,8 +48,9 @@ class Plan:
 class Run:
     """One run folder that has been set up."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, models: Sequence[type[Scorer]] = ()) -> None:
         self.folder = folder
+        self._models = models  # classes of the caller's own, next to those that are registered
         self.record = _read_record(folder)
 
     @property
@@ -64,7 +66,7 @@ class Run:
                 f"The run {self.folder} has not finished; continue it with the same towpath fit command "
                 "and --resume."
             )
-        return load_artifact(self.folder / "artifact")
+        return load_artifact(self.folder / "artifact", self._models)
 
     @cached_property
     def split(self) -> Split:

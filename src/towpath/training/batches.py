@@ -20,14 +20,22 @@ from towpath.training.windows import WindowBatches
 
 
 def make_batches(
-    train: Interactions, scorer: Scorer, settings: TrainingSettings, ranking: LiveRanking | None = None
+    train: Interactions,
+    scorer: Scorer,
+    settings: TrainingSettings,
+    ranking: LiveRanking | None = None,
+    history_length: int | None = None,
 ) -> Batches:
-    """The batches that the settings ask for and the scorer can learn from."""
+    """The batches that the settings ask for and the scorer can learn from.
+
+    `history_length` says how much of a history is in a batch, where a model next to the scorer looks back
+    further than it does. Windows of histories are always cut for the scorer.
+    """
     if scorer.trains_on_sequences:
         return WindowBatches(train, scorer, settings, TrainingNegatives(train, scorer, settings, ranking))
     if settings.pairs == "catalogue":
-        return CatalogueBatches(train, scorer, settings)
-    return SampledBatches(train, scorer, settings, ranking)
+        return CatalogueBatches(train, scorer, settings, history_length)
+    return SampledBatches(train, scorer, settings, ranking, history_length)
 
 
 class CatalogueBatches:
@@ -37,9 +45,15 @@ class CatalogueBatches:
     grows with users times items.
     """
 
-    def __init__(self, train: Interactions, scorer: Scorer, settings: TrainingSettings) -> None:
+    def __init__(
+        self,
+        train: Interactions,
+        scorer: Scorer,
+        settings: TrainingSettings,
+        history_length: int | None = None,
+    ) -> None:
         self.train = train
-        self._scorer = scorer
+        self._scorer, self._history_length = scorer, history_length
         self._device = next(scorer.parameters()).device
         self._items = torch.arange(train.n_items, device=self._device)[None]
         # Users without positives teach nothing, users who have everything cannot be shown anything.
@@ -63,7 +77,7 @@ class CatalogueBatches:
             labels = torch.zeros(len(users), self.train.n_items)
             rows, items = self.train.histories.pairs_of(users)
             labels[torch.from_numpy(rows), torch.from_numpy(items).long()] = 1
-            context = context_of(self._scorer, users, self.train.histories)
+            context = context_of(self._scorer, users, self.train.histories, self._history_length)
             yield Batch(context, self._items, labels.to(self._device))
 
 
@@ -76,9 +90,10 @@ class SampledBatches:
         scorer: Scorer,
         settings: TrainingSettings,
         ranking: LiveRanking | None = None,
+        history_length: int | None = None,
     ) -> None:
         self.train = train
-        self._scorer = scorer
+        self._history_length = scorer.history_length if history_length is None else history_length
         self._negatives = TrainingNegatives(train, scorer, settings, ranking)
         self._device = next(scorer.parameters()).device
         self._rows, self._users, self._items = np.arange(len(train), dtype=np.int32), train.users, train.items
@@ -114,6 +129,6 @@ class SampledBatches:
         self, rows: NDArray[np.int32], users: NDArray[np.int64], positives: NDArray[np.int32], draw: Draw
     ) -> Batch:
         items = torch.from_numpy(draw(positives, users)).to(self._device)
-        past = self.train.histories.padded_before(rows, self._scorer.history_length)
+        past = self.train.histories.padded_before(rows, self._history_length)
         context = Context(torch.from_numpy(users).to(self._device), torch.from_numpy(past).to(self._device))
         return Batch(context, items, self._labels[: len(items)])

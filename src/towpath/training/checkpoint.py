@@ -13,7 +13,7 @@ from towpath.files import new_file
 from towpath.models.tensors import write_tensors
 from towpath.training.fit import EpochMetrics
 
-_FORMAT = "3"
+_FORMAT = "4"
 
 
 @dataclass(frozen=True)

@@ -5,38 +5,16 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
-
-from torch import Tensor
 
 from towpath.errors import TrainingError
 from towpath.models.scorer import Scorer
 from towpath.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from towpath.training.fit import EpochMetrics, Fit
+from towpath.training.learner import Learner
 from towpath.training.settings import TrainingSettings
 
 # The number that decides which epoch is best and when to stop.
 DECIDES = "validation_hit"
-
-
-class Learner(Protocol):
-    """Something that gets better by epochs: one player or several."""
-
-    @property
-    def scorer(self) -> Scorer:
-        """The model that will be deployed."""
-
-    def epoch(self, number: int) -> EpochMetrics:
-        """Train through epoch `number` (from 1) and say how it went."""
-
-    def state(self) -> dict[str, Tensor]:
-        """All that later epochs depend on."""
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go back to a state."""
-
-    def auxiliary_state(self) -> dict[str, Tensor]:
-        """What other players than the scorer have learned; empty where there are none."""
 
 
 def train(

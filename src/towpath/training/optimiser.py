@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from towpath.kernels.lazy_adam import Rates, move_rows
-from towpath.models.scorer import Scorer
+from towpath.models.capabilities import HasParameterRates
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8  # as everywhere
 
@@ -34,7 +34,7 @@ class Optimiser:
     """Adam for dense parameters, lazy Adam for tables whose gradients are sparse.
 
     The lazy one moves only the rows of the batch, which is what makes large tables affordable.
-    Parameters for which a scorer among the modules has a rate of their own (`Scorer.rates`) learn at that.
+    Parameters for which a module has a rate of their own (`HasParameterRates`) learn at that.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Optimiser:
             for slot in ("mean", "square", "steps")
         }
 
-    def load_state(self, flat: dict[str, Tensor]) -> None:
+    def load_state(self, flat: Mapping[str, Tensor]) -> None:
         """Put back what `state` gave."""
         for name, value in flat.items():
             n, slot = name.split(".")
@@ -133,8 +133,13 @@ def _sparse_tables(modules: Iterable[nn.Module]) -> set[int]:
 
 def _factors(modules: Iterable[nn.Module]) -> dict[int, float]:
     """The id of each parameter that has a rate of its own, and the factor."""
-    scorers = [m for root in modules for m in root.modules() if isinstance(m, Scorer)]
-    return {id(s.get_parameter(name)): factor for s in scorers for name, factor in s.rates().items()}
+    return {
+        id(module.get_parameter(name)): factor
+        for root in modules
+        for module in root.modules()
+        if isinstance(module, HasParameterRates)
+        for name, factor in module.rates().items()
+    }
 
 
 def clip_gradients(gradients: Iterable[Tensor], longest: float) -> Tensor:

@@ -3,30 +3,35 @@
 import torch
 from torch import Tensor
 
-from towpath.data.interactions import Interactions
-from towpath.models.scorer import Scorer
-from towpath.rng import Rng
+from towpath.models.capabilities import manual_backward, score_with_norm, with_factors
+from towpath.models.scorer import Settings
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
+from towpath.training.learner import Learner
 from towpath.training.losses import catalogue_softmax_risk, logistic_loss, logistic_slope, softmax_loss
 from towpath.training.optimiser import Optimiser
-from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 
-class PlainLearner:
+class PlainSettings(Settings):
+    """Plain training has no settings beyond those of the fit loop."""
+
+
+class PlainLearner(Learner):
     """Minimises the mean loss, logistic or softmax, plus the per-example L2 penalty."""
 
-    def __init__(self, scorer: Scorer, train: Interactions, settings: TrainingSettings, rng: Rng) -> None:
-        self.scorer = scorer
-        self._settings = settings
-        self._rng = rng
-        self._batches = make_batches(train, scorer, settings)
-        self._optimiser = Optimiser([scorer], settings.learning_rate, settings.clip_norm)
+    def __init__(self, task: TrainingTask, settings: PlainSettings | None = None) -> None:
+        self.scorer, self._training, self._rng = task.scorer, task.training, task.rng
+        self._batches = make_batches(task.train, task.scorer, task.training)
+        self._optimiser = Optimiser([task.scorer], task.training.learning_rate, task.training.clip_norm)
+
+    def optimisers(self) -> dict[str, Optimiser]:
+        """That of the scorer."""
+        return {"f": self._optimiser}
 
     def epoch(self, number: int) -> EpochMetrics:
         """One pass over the positives."""
-        self._optimiser.set_lr_scale(self._settings.lr_scale(number))
+        self._optimiser.set_lr_scale(self._training.lr_scale(number))
         self._batches.refresh()
         self.scorer.train()
         total = torch.zeros(())
@@ -34,45 +39,30 @@ class PlainLearner:
             total += self._step(batch).cpu()
         return {"loss": float(total) / len(self._batches)}
 
-    def state(self) -> dict[str, Tensor]:
-        """The parameters and the optimiser's moments."""
-        return add_prefix("scorer", self.scorer.state_dict()) | add_prefix(
-            "optimiser", self._optimiser.state()
-        )
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go back to a state."""
-        self.scorer.load_state_dict(strip_prefix("scorer", state))
-        self._optimiser.load_state(strip_prefix("optimiser", state))
-
-    def auxiliary_state(self) -> dict[str, Tensor]:
-        """Nothing: there is one player."""
-        return {}
-
     def _step(self, batch: Batch) -> Tensor:
         """One step, and the loss before it."""
-        if self._settings.loss == "softmax" or not self.scorer.has_manual_backward(
-            batch.context, batch.items
-        ):
+        context, items, softmax = batch.context, batch.items, self._training.loss == "softmax"
+        scorer = None if softmax else manual_backward(self.scorer, context, items)
+        if scorer is None:
             loss = self._loss(batch)
             self._optimiser.step(loss)
             return loss.detach()
         with torch.no_grad():
-            scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
+            scores, norm = scorer.score_with_norm(context, items)
             slopes = logistic_slope(scores, batch.labels).mul_(1 / scores.numel())
-            self._optimiser.apply_gradients(
-                self.scorer.gradients(batch.context, batch.items, slopes, self._settings.l2)
-            )
-            return logistic_loss(scores, batch.labels).mean() + self._settings.l2 * norm
+            self._optimiser.apply_gradients(scorer.gradients(context, items, slopes, self._training.l2))
+            return logistic_loss(scores, batch.labels).mean() + self._training.l2 * norm
 
     def _loss(self, batch: Batch) -> Tensor:
-        if self._settings.loss == "softmax" and self._whole_catalogue_at_each_step:
-            return catalogue_softmax_risk(*self.scorer.factors(batch.context), batch.items[:, 0])
-        scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
-        loss = softmax_loss if self._settings.loss == "softmax" else logistic_loss
-        return loss(scores, batch.labels).mean() + self._settings.l2 * norm
+        if self._training.loss == "softmax" and self._whole_catalogue_at_each_step:
+            return catalogue_softmax_risk(
+                *with_factors(self.scorer).factors(batch.context), batch.items[:, 0]
+            )
+        scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
+        loss = softmax_loss if self._training.loss == "softmax" else logistic_loss
+        return loss(scores, batch.labels).mean() + self._training.l2 * norm
 
     @property
     def _whole_catalogue_at_each_step(self) -> bool:
         """Whether scores of all items would be too many to hold, so that only positives are in a batch."""
-        return self.scorer.trains_on_sequences and self._settings.pairs == "catalogue"
+        return self.scorer.trains_on_sequences and self._training.pairs == "catalogue"

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from towpath.data.interactions import PADDING, Interactions
+from towpath.models.capabilities import with_pair_features
 from towpath.models.scorer import Context, Scorer
 from towpath.rng import Rng
 
@@ -58,7 +59,7 @@ class FrozenFeatures(Scorer):
 
     def features(self, context: Context, items: Tensor) -> Tensor:
         """Where each pair lies, (b, k, p); the anchors lie about one away from their centre."""
-        return self.source.pair_features(context, items) / self.scale
+        return with_pair_features(self.source).pair_features(context, items) / self.scale
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """The height of the lowest cone above each pair."""
@@ -70,4 +71,4 @@ class FrozenFeatures(Scorer):
     def _anchors(self) -> Tensor:
         """The source's vectors of the anchors, unscaled: (anchors, p)."""
         context = Context(self.anchor_users, self.anchor_histories)
-        return self.source.pair_features(context, self.anchor_items[:, None])[:, 0]
+        return with_pair_features(self.source).pair_features(context, self.anchor_items[:, None])[:, 0]

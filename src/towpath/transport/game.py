@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from itertools import chain, count
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from towpath.data.interactions import Interactions
-from towpath.models.scorer import Scorer
-from towpath.rng import Rng
+from towpath.models.capabilities import HasManualBackward, manual_backward, score_with_norm
+from towpath.models.players import longest_history
 from towpath.training.batches import Batch, make_batches
-from towpath.training.checkpoint import add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
+from towpath.training.learner import Learner
 from towpath.training.losses import logistic_loss, logistic_slope
 from towpath.training.optimiser import Optimiser
-from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 from towpath.transport.domain import Deployment
 from towpath.transport.game_batch import GameBatch
 from towpath.transport.objective import (
@@ -39,35 +38,41 @@ _LOOK_EVERY = 20
 class ScoredBatch:
     """A batch as f scores it: scores and losses (b, k), and what an L2 penalty charges for.
 
-    They carry gradients unless f knows its own (`Scorer.gradients`).
+    They carry gradients unless f works them out itself: then `manual` is f.
     """
 
     batch: Batch
     scores: Tensor
     losses: Tensor
     norm: Tensor
+    manual: HasManualBackward | None
 
 
-class TransportLearner:
+class TransportLearner(Learner):
     """Trains f together with a weighting w and a critic g (the paper's equation 6)."""
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        train: Interactions,
-        training: TrainingSettings,
-        settings: TransportSettings,
-        rng: Rng,
-    ) -> None:
-        self.scorer = scorer
-        self._settings, self._training, self._rng = settings, training, rng
-        self._deployment = Deployment(scorer, train, training, settings)
-        self._batches = make_batches(train, scorer, training, self._deployment.ranking)
-        self._optimiser = Optimiser([scorer], training.learning_rate, training.clip_norm)
-        self.weights = make_weights(scorer, train, settings, rng)
+    numbers = ("penalty",)
+
+    def __init__(self, task: TrainingTask, settings: TransportSettings) -> None:
+        self.scorer, training = task.scorer, task.training
+        self._settings, self._training, self._rng = settings, training, task.rng
+        self._deployment = Deployment(task.scorer, task.train, training, settings)
+        self._optimiser = Optimiser([task.scorer], training.learning_rate, training.clip_norm)
+        self.weights = make_weights(task.scorer, task.train, settings, task.rng)
         self._weights_optimiser = Optimiser([self.weights], settings.learning_rate_w)
-        self.critic = make_critic(scorer, train, settings, rng)
+        self.critic = make_critic(task.scorer, task.train, settings, task.rng)
         self.penalty = settings.penalty
+        # Every player finds as much of a history in a batch as it looks at.
+        longest = longest_history(task.scorer, self.weights, self.critic)
+        self._batches = make_batches(task.train, task.scorer, training, self._deployment.ranking, longest)
+
+    def players(self) -> dict[str, nn.Module]:
+        """The weighting and the critic."""
+        return {"w": self.weights, "g": self.critic}
+
+    def optimisers(self) -> dict[str, Optimiser]:
+        """Those of all three players."""
+        return {"f": self._optimiser, "w": self._weights_optimiser, "g": self.critic.optimiser}
 
     # -- an epoch -------------------------------------------------------------------------------------------
 
@@ -159,14 +164,14 @@ class TransportLearner:
         if self._settings.relaxation != "hard" and game is not None and game.deploys_something:
             risk = risk + self._relaxed_part(scored.scores, risk, game)
         loss = risk + self._training.l2 * scored.norm
-        if loss.requires_grad:
+        if scored.manual is None:
             self._optimiser.step(loss)
             return loss.detach()
         slopes = logistic_slope(scored.scores, batch.labels)
         slopes = (slopes if weights is None else slopes.mul_(weights)).mul_(1 / slopes.numel())
         with torch.no_grad():
             self._optimiser.apply_gradients(
-                self.scorer.gradients(batch.context, batch.items, slopes, self._training.l2)
+                scored.manual.gradients(batch.context, batch.items, slopes, self._training.l2)
             )
         return loss
 
@@ -226,12 +231,11 @@ class TransportLearner:
 
     def _scored(self, batch: Batch) -> ScoredBatch:
         """The batch under f as it is."""
-        known = self._settings.relaxation == "hard" and self.scorer.has_manual_backward(
-            batch.context, batch.items
-        )
-        with torch.set_grad_enabled(not known and torch.is_grad_enabled()):
-            scores, norm = self.scorer.score_with_norm(batch.context, batch.items)
-            return ScoredBatch(batch, scores, logistic_loss(scores, batch.labels), norm)
+        relaxed = self._settings.relaxation != "hard"
+        manual = None if relaxed else manual_backward(self.scorer, batch.context, batch.items)
+        with torch.set_grad_enabled(manual is None and torch.is_grad_enabled()):
+            scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
+            return ScoredBatch(batch, scores, logistic_loss(scores, batch.labels), norm, manual)
 
     def _game_batch(self, scored: ScoredBatch) -> GameBatch:
         labels, loss = scored.batch.labels, scored.losses.detach()
@@ -256,28 +260,3 @@ class TransportLearner:
             critic, deployed = self.critic(game.pairs), self.critic(game.deployed)
             row = observe(game, weights, critic, deployed, self._mass(game, weights))
         return row | {"lipschitz": self.critic.steepness(game)}
-
-    # -- state ----------------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Tensor]:
-        """All three players, their optimisers and the penalty."""
-        parts = add_prefix("scorer", self.scorer.state_dict()) | add_prefix(
-            "optimiser", self._optimiser.state()
-        )
-        parts |= self.auxiliary_state() | add_prefix("w_optimiser", self._weights_optimiser.state())
-        parts |= add_prefix("g_optimiser", self.critic.optimiser.state())
-        return parts | {"penalty": torch.tensor(self.penalty, dtype=torch.float64)}
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go back to a state."""
-        self.scorer.load_state_dict(strip_prefix("scorer", state))
-        self._optimiser.load_state(strip_prefix("optimiser", state))
-        self.weights.load_state_dict(strip_prefix("w", state))
-        self._weights_optimiser.load_state(strip_prefix("w_optimiser", state))
-        self.critic.load_state_dict(strip_prefix("g", state))
-        self.critic.optimiser.load_state(strip_prefix("g_optimiser", state))
-        self.penalty = float(state["penalty"])
-
-    def auxiliary_state(self) -> dict[str, Tensor]:
-        """What w and g have learned."""
-        return add_prefix("w", self.weights.state_dict()) | add_prefix("g", self.critic.state_dict())

@@ -4,8 +4,10 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from towpath.errors import ConfigError
 from towpath.models.registry import refuse_untrainable
 from towpath.models.scorer import Settings
+from towpath.training.settings import TrainingSettings
 from towpath.transport.objective import Measure
 from towpath.transport.reco import Relaxation
 
@@ -99,3 +101,12 @@ class TransportSettings(Settings):
         if self.domain == "sampled" and self.list_length > self.pool:
             raise ValueError(f"list_length ({self.list_length}) cannot exceed pool ({self.pool})")
         return self
+
+
+def refuse_no_game(training: TrainingSettings, settings: TransportSettings) -> None:
+    """Nothing, unless the warm start takes all epochs."""
+    if settings.warm_epochs >= training.epochs:
+        raise ConfigError(
+            f"After warm_epochs = {settings.warm_epochs} of epochs = {training.epochs} there is none left "
+            "for the game; lower warm_epochs, or use method 'plain'."
+        )

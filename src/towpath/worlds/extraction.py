@@ -13,6 +13,7 @@ from towpath.rng import Rng
 from towpath.training.optimiser import Optimiser
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 # Factorisations to simulate from, not to be evaluated: good enough and quick.
 _EPOCHS = 6
@@ -57,7 +58,7 @@ def factorise_exposure(interacted: Interactions, dim: int, rng: Rng) -> Factoriz
         "learning_rate": _LEARNING_RATE,
     }
     training = parse_settings(TrainingSettings, loop)
-    learner = PlainLearner(scorer, interacted, training, rng)
+    learner = PlainLearner(TrainingTask(scorer, interacted, training, rng))
     for epoch in range(1, _EPOCHS + 1):
         learner.epoch(epoch)
     return scorer

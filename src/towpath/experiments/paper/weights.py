@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from towpath.diagnostics.weights import weigh_pairs
+from towpath.diagnostics.weights import learns_weights, weigh_pairs
 from towpath.experiments.paper.benchmarks import Benchmark
 from towpath.experiments.result_store import Entry
 from towpath.methods.recipe import Recipe
@@ -49,7 +49,7 @@ class StoredPairs:
 
 def pairs_of(fitted: Fit, benchmark: Benchmark, recipe: Recipe) -> StoredPairs | None:
     """An even sample of training pairs with their weights; None unless the method learns weights."""
-    if recipe.method != "transport":
+    if not learns_weights(recipe):
         return None
     pairs = weigh_pairs(fitted.scorer, fitted.auxiliary_state, benchmark.split.train, recipe)
     pairs = pairs.where(np.arange(len(pairs)) % max(1, -(-len(pairs) // MOST_STORED)) == 0)

@@ -1,0 +1,86 @@
+"""towpath diagnose: what the log can vouch for of what a run would show."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from towpath.cli.options import HowMany, RunFolder
+from towpath.cli.output import Listing, Output
+from towpath.cli.prepare import use_threads
+
+if TYPE_CHECKING:
+    from towpath.diagnostics.diagnose import Diagnosis
+
+_LOG = "Another log"
+
+
+@dataclass(frozen=True)
+class DiagnoseOptions:
+    """Which rows are looked at, and where the page goes."""
+
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Impressions to look at instead of the run's held-out parts.",
+            rich_help_panel=_LOG,
+        ),
+    ] = None
+    user_col: Annotated[str | None, typer.Option(help="Its user ids.", rich_help_panel=_LOG)] = None
+    item_col: Annotated[str | None, typer.Option(help="Its item ids.", rich_help_panel=_LOG)] = None
+    label_col: Annotated[str | None, typer.Option(help="Its clicks, 0 or 1.", rich_help_panel=_LOG)] = None
+    position_col: Annotated[str | None, typer.Option(help="Its positions.", rich_help_panel=_LOG)] = None
+    propensity_col: Annotated[
+        str | None, typer.Option(help="Its chances of what was shown.", rich_help_panel=_LOG)
+    ] = None
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The page; diagnosis.html in RUN by default.", show_default=False),
+    ] = None
+    k: HowMany = 10
+
+
+def diagnose(run: RunFolder, options: DiagnoseOptions, output: Output) -> None:
+    """Say how much of what a run would show the log has seen, and what follows; writes a page."""
+    use_threads(1)
+    from towpath.bandit.log import LogColumns
+    from towpath.files import refuse_unwritable
+    from towpath.reports.diagnosis_page import diagnosis_page
+    from towpath.reports.page import write_page
+    from towpath.serving.diagnosis import diagnose_run
+    from towpath.serving.run import Run
+
+    opened = Run(run)
+    page = options.out or run / "diagnosis.html"
+    refuse_unwritable(page)
+    columns = LogColumns(
+        options.item_col, options.label_col, options.position_col, options.propensity_col, options.user_col
+    )
+    with output.working(f"Looking at {run}"):
+        found = diagnose_run(opened, k=options.k, log=options.log, columns=columns)
+        write_page(diagnosis_page(found, opened.artifact.item_ids, run.resolve().name), page)
+    _show(found, page, output)
+
+
+def _show(found: "Diagnosis", page: Path, output: Output) -> None:
+    for remark in found.remarks:
+        output.say(f"Note: {remark}.")
+    for warning in found.warnings:
+        output.say(f"Warning: {warning}")
+    shares = found.evidence.shares()
+    low, high = found.evidence.expected_clicks()
+    d = found.distances
+    rows = [
+        ("shown to this user", f"{shares['shown_to_user']:.1%}"),
+        ("shown to similar users", f"{shares['similar_users']:.1%}"),
+        ("item known", f"{shares['item_known']:.1%}"),
+        ("never shown", f"{shares['never_shown']:.1%}"),
+        ("clicks per slot", f"{low.mean:.4f} to {high.mean:.4f}"),
+        ("effective sample size", "no propensities" if found.ess_share is None else f"{found.ess_share:.2%}"),
+        ("distance to the log", f"{d.log_to_recommended:.3f} (noise {d.log_to_itself:.3f})"),
+    ]
+    title = f"{found.evidence.slots:,} slots of {found.users:,} users; evidence: {found.period}"
+    output.show(found.to_json() | {"page": str(page)}, Listing(title, ("", "share of slots"), rows))
+    output.say(f"Written: {page}")

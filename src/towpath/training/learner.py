@@ -1,0 +1,69 @@
+"""What every method trains with: players that get better by epochs, and a state that can be resumed."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from towpath.models.scorer import Scorer
+from towpath.training.checkpoint import add_prefix, strip_prefix
+from towpath.training.fit import EpochMetrics
+from towpath.training.optimiser import Optimiser
+
+
+class Learner(ABC):
+    """Something that gets better by epochs: one player or several.
+
+    A learner declares what it consists of: `scorer`, the other `players`, the `optimisers`, and the names
+    of attributes that are plain `numbers`. Together they must be all that later epochs depend on, since a
+    resumed run starts from them. Random numbers come from generators named after the epoch, which need no
+    state.
+    """
+
+    scorer: Scorer  # the model that will be deployed
+    numbers: ClassVar[tuple[str, ...]] = ()  # attributes that hold a float which training changes
+
+    @abstractmethod
+    def epoch(self, number: int) -> EpochMetrics:
+        """Train through epoch `number` (from 1) and say how it went."""
+
+    def players(self) -> Mapping[str, nn.Module]:
+        """The modules that learn beside the scorer, by name; they are kept for analysis."""
+        return {}
+
+    def optimisers(self) -> Mapping[str, Optimiser]:
+        """The optimisers by name."""
+        return {}
+
+    def state(self) -> dict[str, Tensor]:
+        """A copy of all that later epochs depend on."""
+        state = {
+            f"number.{name}": torch.tensor(getattr(self, name), dtype=torch.float64) for name in self.numbers
+        }
+        for name, module in self._modules().items():
+            state |= add_prefix(f"module.{name}", module.state_dict())
+        for name, optimiser in self.optimisers().items():
+            state |= add_prefix(f"optimiser.{name}", optimiser.state())
+        return state
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go back to a state."""
+        for name in self.numbers:
+            setattr(self, name, float(state[f"number.{name}"]))
+        for name, module in self._modules().items():
+            module.load_state_dict(strip_prefix(f"module.{name}", state))
+        for name, optimiser in self.optimisers().items():
+            optimiser.load_state(strip_prefix(f"optimiser.{name}", state))
+
+    def auxiliary_state(self) -> dict[str, Tensor]:
+        """A copy of what the players beside the scorer have learned; empty where there are none."""
+        return {
+            key: value
+            for name, module in self.players().items()
+            for key, value in add_prefix(name, module.state_dict()).items()
+        }
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"scorer": self.scorer, **self.players()}
