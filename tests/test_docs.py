@@ -126,6 +126,7 @@ def test_first_run_works_as_written(capsys):
         ("tune.md", ["user", "item", "time"]),
         ("recommend.md", ["user", "item", "time"]),
         ("transport.md", ["user", "item", "time"]),
+        ("off-policy.md", ["user", "item", "time"]),
         ("worlds.md", ["user", "item", "time"]),
     ],
 )

@@ -64,10 +64,10 @@ def test_a_curve_is_drawn_and_goes_on_where_it_stopped(towpath, events: Path, tm
     hits = {row["label"]: row["mean"] for row in told["rows"] if row["metric"] == "ndcg"}
     assert hits["floor=1.0"] == hits["plain"]
     assert (out / "index.html").exists()
-    assert len(list((out / "fits").iterdir())) == 3
+    assert len(list((out / "results").glob("*.parquet"))) == 3
     again = towpath(*asked, "--values", ".2,.5,1").json
     assert again["values"] == [0.2, 0.5, 1.0]
-    assert len(list((out / "fits").iterdir())) == 4
+    assert len(list((out / "results").glob("*.parquet"))) == 4
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,17 @@ def test_a_saved_run_is_a_target(towpath, tmp_path: Path) -> None:
     assert "the run knows 1 others (first: 'i9')" in answer.sentence()
 
 
+def test_a_run_judged_on_its_own_training_log_is_warned_about(towpath, tmp_path: Path) -> None:
+    """What users have clicked the run does not show again, so it would seem to earn nothing."""
+    events = write_events(tmp_path / "events.csv", users=40, items=10, per_user=6)
+    assert towpath("fit", events, "--model", "popularity", "--out", tmp_path / "run", "-q").code == 0
+    rows = [line.split(",")[:2] for line in events.read_text().splitlines()[1:]]
+    log = written(tmp_path / "log.csv", "user,item,click,propensity", *(f"{u},{i},1,0.1" for u, i in rows))
+    target = f"run:{tmp_path / 'run'}"
+    found = towpath("ope", log, "--target", target, "--epsilon", "0.1", "--json").json
+    assert found["warnings"][0].startswith("100% of the clicks of this log are in the run's own history")
+
+
 def test_estimated_propensities_are_said(towpath, folder: Path) -> None:
     found = asked(towpath, folder, "--target", "uniform", "--estimate-propensities", "--json").json
     assert any("propensities were estimated" in note for note in found["notes"])

@@ -9,16 +9,16 @@ from towpath.rng import Rng
 
 def test_cells_find_the_kinds_of_users() -> None:
     rng = Rng(0).numpy("users")
-    kind = np.arange(200) % 2
-    users = np.repeat(np.arange(200), 10)
-    items = rng.integers(10, size=2000) + 10 * kind[users]
-    found = represent(users, items, (201, 20), Rng(1).numpy("svd"))
-    cells = found.cells(Rng(1).numpy("cells"))[:200]
+    kind = np.arange(800) % 2
+    users = np.repeat(np.arange(800), 10)
+    items = rng.integers(10, size=8000) + 10 * kind[users]
+    found = represent(users, items, (801, 20), Rng(1).numpy("svd"))
+    cells = found.cells(Rng(1).numpy("cells"))[:800]
     assert len(np.unique(cells)) > 1
     for cell in np.unique(cells):
         assert len(np.unique(kind[cells == cell])) == 1
-    assert np.linalg.norm(found.users[:200], axis=1) == pytest.approx(1)
-    assert (found.users[200] == 0).all()  # nobody knows the last one
+    assert np.linalg.norm(found.users[:800], axis=1) == pytest.approx(1)
+    assert (found.users[800] == 0).all()  # nobody knows the last one
     assert found.pairs(np.array([0, 1]), np.array([3, 4])).shape == (2, 2 * found.users.shape[1])
 
 

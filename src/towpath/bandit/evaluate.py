@@ -19,7 +19,7 @@ from towpath.stats.intervals import (
     RatioRows,
     bernstein_interval,
     betting_interval,
-    bootstrap_interval,
+    bootstrap_intervals,
     gamma_interval,
     normal_interval,
 )
@@ -65,11 +65,12 @@ class OffPolicyEvaluation:
     scales: Scales
     logged_value: Estimate  # what the log itself earned
     notes: tuple[str, ...] = ()
+    log_warnings: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before believing a number."""
-        return self.overlap.warnings
+        return (*self.log_warnings, *self.overlap.warnings)
 
     def to_json(self) -> dict[str, Any]:  # a JSON object
         """The evaluation as the command line prints it."""
@@ -123,12 +124,13 @@ def evaluate_policy(
     return OffPolicyEvaluation(
         target=policy.description,
         values={name: found.value for name, found in per_row.items()},
-        estimates={name: _intervals(name, found, rows, scales, how) for name, found in per_row.items()},
+        estimates=_all_intervals(per_row, rows, scales, how),
         rows=per_row,
         overlap=judge_overlap(weighted),
         scales=scales,
         logged_value=normal_interval(log.rewards),
         notes=log.notes,
+        log_warnings=log.warnings,
     )
 
 
@@ -146,10 +148,23 @@ def _refuse_no_overlap(rows: LoggedRows, policy: Policy) -> None:
         )
 
 
+def _all_intervals(
+    per_row: Mapping[str, RatioRows], rows: LoggedRows, scales: Scales, how: Evaluating
+) -> dict[str, dict[str, Estimate]]:
+    """Every interval of every estimator, in the order that was asked for."""
+    found = {name: _intervals(name, one, rows, scales, how) for name, one in per_row.items()}
+    if "bootstrap" in how.intervals:
+        rng = Rng(how.seed).numpy("ope", "bootstrap")
+        drawn = bootstrap_intervals(list(per_row.values()), rng)
+        for name, estimate in zip(per_row, drawn, strict=True):
+            found[name]["bootstrap"] = _within(estimate, estimate.mean)
+    return {name: {one: kinds[one] for one in how.intervals if one in kinds} for name, kinds in found.items()}
+
+
 def _intervals(
     name: str, found: RatioRows, rows: LoggedRows, scales: Scales, how: Evaluating
 ) -> dict[str, Estimate]:
-    """Every interval that was asked for and applies.
+    """Every interval but the bootstrap that was asked for and applies.
 
     Gamma intervals are for weighted counts, so for rewards of 0 and 1 without a reward model; bounds of the
     values are needed by Bernstein and betting, which a ratio does not have.
@@ -158,7 +173,6 @@ def _intervals(
     values = found.linearised()
     makers: dict[str, Callable[[], Estimate]] = {
         "normal": lambda: normal_interval(values),
-        "bootstrap": lambda: bootstrap_interval(found, Rng(how.seed).numpy("ope", "bootstrap")),
     }
     if name not in _RATIOS:
         makers["empirical-bernstein"] = lambda: bernstein_interval(values, lower, upper)

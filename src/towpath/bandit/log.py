@@ -56,6 +56,7 @@ class BanditLog:
     context_ids: Vocabulary | None = None
     features: Codes | None = None  # (n, f) codes of the columns that propensities may depend on
     notes: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = field(default=())  # what makes any estimate from these rows doubtful
 
     def __len__(self) -> int:
         return len(self.actions)

@@ -117,8 +117,9 @@ def _warnings(overlap: Overlap, rows: WeightedRows) -> Sequence[str]:
         )
     elif overlap.unsupported_mass > max(0.01, 2 * overlap.unsupported_mass_se):
         found.append(
-            f"The weights have mean {1 - overlap.unsupported_mass:.3f} instead of 1 although the log has all "
-            "that the target would show: by chance, or because the propensities are not those of this log."
+            f"The weights have mean {1 - overlap.unsupported_mass:.3f} instead of 1 although every item of "
+            "the target is in the log: by chance, or because the propensities are not those of this log, or "
+            "because the target depends on what was logged."
         )
     if overlap.mass_with_evidence < 0.9:
         found.append(

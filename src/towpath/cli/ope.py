@@ -198,12 +198,13 @@ def _run(
     from dataclasses import replace
 
     from towpath.bandit.log import union
-    from towpath.serving.policy import Showing, item_ids_of, policy_of
+    from towpath.serving.policy import Showing, item_ids_of, policy_of, seen_warning
     from towpath.serving.recommender import load
 
     recommender = load(folder)
     if items is None:
         log = log.over(union(log.item_ids, item_ids_of(recommender)))
+    log = replace(log, warnings=seen_warning(recommender, log))
     if log.contexts is None:
         note = "the log names no users, so the run shows everyone its fallback for unknown users"
         log = replace(log, notes=(*log.notes, note))

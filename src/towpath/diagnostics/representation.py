@@ -13,7 +13,7 @@ Codes = NDArray[np.integer[Any]]
 Values = NDArray[np.float64]
 
 DIMENSIONS = 16
-# Cells have about this many users, so that most items are shown in a cell at all.
+# Small cells: larger ones mix kinds of users, and what one kind clicks then stands in for another.
 USERS_PER_CELL = 50
 MOST_CELLS = 200
 

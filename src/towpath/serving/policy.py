@@ -52,6 +52,27 @@ def policy_of(recommender: Recommender, log: BanditLog, showing: Showing) -> Pol
     return MixedPolicy(policy, showing.epsilon) if showing.epsilon else policy
 
 
+def seen_warning(recommender: Recommender, log: BanditLog) -> tuple[str, ...]:
+    """A sentence if clicks of the log are in the run's own history: it never shows those items again."""
+    if log.context_ids is None or log.contexts is None:
+        return ()
+    history = recommender.artifact.history.histories
+    clicked = log.rewards > 0
+    users = recommender.artifact.user_ids.codes(log.context_ids.ids(np.arange(len(log.context_ids))))
+    items = recommender.artifact.item_ids.codes(log.item_ids.ids(np.arange(log.n_actions)))
+    width = len(recommender.artifact.item_ids)
+    owners = np.repeat(np.arange(len(history.lengths)), history.lengths)
+    keys = users[log.contexts[clicked]] * width + items[log.actions[clicked]]
+    known = (users[log.contexts[clicked]] != UNKNOWN) & (items[log.actions[clicked]] != UNKNOWN)
+    share = float((np.isin(keys, owners * width + history.items) & known).mean()) if len(keys) else 0.0
+    if share <= 0.01:
+        return ()
+    return (
+        f"{share:.0%} of the clicks of this log are in the run's own history, and what a user has had it "
+        "does not show again: estimates are far too low. Evaluate it on a log from after its training.",
+    )
+
+
 class _Adapter:
     """Codes of a log in, codes of the same log out; the recommender has codes of its own."""
 

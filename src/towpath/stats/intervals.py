@@ -11,6 +11,7 @@
 How often each holds on logs of rare clicks is measured by `benchmarks/coverage.py`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,16 +88,31 @@ def bootstrap_interval(
     A resample without any weight is left out. Too short where few rows carry the sum: what is not among
     the rows cannot be resampled.
     """
-    n = len(rows)
-    columns = np.stack([rows.base / n, rows.numerator, rows.denominator], axis=1)
+    return bootstrap_intervals([rows], rng, level, resamples)[0]
+
+
+def bootstrap_intervals(
+    statistics: Sequence[RatioRows],
+    rng: np.random.Generator,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+) -> list[Estimate]:
+    """The same for several statistics of the same rows, all over the same resamples."""
+    n = len(statistics[0])
+    columns = np.stack([c for s in statistics for c in (s.base / n, s.numerator, s.denominator)], axis=1)
     step = max(1, _COUNTS_AT_ONCE // n)
     sums = np.concatenate(
         [_resample_counts(min(step, resamples - i), n, rng) @ columns for i in range(0, resamples, step)]
     )
-    sums = sums[sums[:, 2] > 0]
-    low, high = np.quantile(sums[:, 0] + sums[:, 1] / sums[:, 2], [(1 - level) / 2, (1 + level) / 2])
     how = f"{level:.0%} percentile bootstrap interval ({resamples:,} resamples of rows)"
-    return Estimate(rows.value, float(low), float(high), n, how, level)
+    found = []
+    for place, rows in enumerate(statistics):
+        base, numerator, denominator = sums[:, 3 * place : 3 * place + 3].T
+        real = denominator > 0
+        values = base[real] + numerator[real] / denominator[real]
+        low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+        found.append(Estimate(rows.value, float(low), float(high), n, how, level))
+    return found
 
 
 def bernstein_interval(values: Values, lower: float, upper: float, level: float = LEVEL) -> Estimate:
