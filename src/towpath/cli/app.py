@@ -8,7 +8,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -18,13 +18,16 @@ from towpath.cli.data import data_app
 from towpath.cli.demo import demo
 from towpath.cli.diagnose import diagnose
 from towpath.cli.evaluate import evaluate
+from towpath.cli.experiment import experiment
 from towpath.cli.fit import fit
 from towpath.cli.groups import spread
+from towpath.cli.log import log_app
 from towpath.cli.ope import ope
 from towpath.cli.output import Interrupted
 from towpath.cli.paper import paper_app
 from towpath.cli.recommend import recommend, similar
 from towpath.cli.report import report
+from towpath.cli.serve import serve
 from towpath.cli.simulate import simulate_app
 from towpath.cli.sweep import sweep
 from towpath.cli.tune import tune
@@ -44,7 +47,11 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(simulate_app, name="simulate")
 app.add_typer(paper_app, name="paper")
-for verb in (demo, fit, evaluate, compare, sweep, tune, report, recommend, similar, ope, diagnose):
+app.add_typer(log_app, name="log")
+VERBS = (
+    demo, fit, evaluate, compare, sweep, tune, report, recommend, similar, diagnose, ope, serve, experiment,
+)  # fmt: skip
+for verb in VERBS:
     app.command()(spread(verb))
 
 
@@ -63,12 +70,21 @@ def towpath(
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of one command; called with the program's own arguments unless others are given."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    try:
+
+    def run() -> None:
         command = typer.main.get_command(app)
         # Not command.main(): it shows usage errors in its own way and gives broken pipes the code of a bug.
         with command.make_context("towpath", given or ["--help"]) as context:
             command.invoke(context)
         sys.stdout.flush()
+
+    return report_errors(run)
+
+
+def report_errors(run: Callable[[], None]) -> int:
+    """The exit code of what is run; what went wrong is said on standard error."""
+    try:
+        run()
     except typer.Exit as leaving:
         return leaving.exit_code
     except (KeyboardInterrupt, Interrupted) as stopped:

@@ -11,6 +11,7 @@ from towpath.cli.groups import spread
 from towpath.cli.options import DataOptions, Jobs, Training, names_in, parse_settings
 from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import read_data, use_threads
+from towpath.cli.simulate_serve import serve
 
 if TYPE_CHECKING:
     from towpath.experiments.loop import Arm
@@ -204,3 +205,4 @@ simulate_app = typer.Typer(help="Simulated worlds with known relevance, and the 
 simulate_app.command("create")(spread(create))
 simulate_app.command("run")(spread(run))
 simulate_app.command("describe")(spread(describe))
+simulate_app.command("serve")(spread(serve))

@@ -1,0 +1,69 @@
+"""What users have done, as it comes into the log from any worker."""
+
+import sqlite3
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from towpath.serving.exposure_log.read import FILES
+from towpath.serving.exposure_log.store import LogSettings
+
+Pair = tuple[str, str]  # user, item
+
+
+class Follower(ABC):
+    """Reads outcomes in the order in which they came; used by one thread only."""
+
+    @abstractmethod
+    def new(self) -> list[Pair]:
+        """Who has clicked or ordered what since the last call; some pairs may come twice."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the database."""
+
+
+def open_follower(settings: LogSettings) -> Follower:
+    """The follower of a log; its first call gives all that is there."""
+    if settings.in_postgresql:
+        from towpath.serving.exposure_log.postgresql import PostgresqlFollower
+
+        return PostgresqlFollower(settings.place)
+    return SqliteFollower(Path(settings.place))
+
+
+class SqliteFollower(Follower):
+    """Follows the files of all workers."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[Path, sqlite3.Connection] = {}
+        self._last: dict[Path, int] = {}
+
+    def new(self) -> list[Pair]:
+        """The request of an outcome may be in another worker's file, so it is looked for in all."""
+        for path in sorted(self._folder.glob(FILES)):
+            if path not in self._files:
+                address = f"{path.absolute().as_uri()}?mode=ro"
+                self._files[path] = sqlite3.connect(address, uri=True, timeout=10.0)
+                self._last[path] = 0
+        found = []
+        for path, file in self._files.items():
+            query = "SELECT number, request_id, item_id FROM outcomes WHERE number > ? ORDER BY number"
+            for number, request, item in file.execute(query, (self._last[path],)).fetchall():
+                self._last[path] = number
+                user = self._user_of(request)
+                if user is not None:
+                    found.append((user, item))
+        return found
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in self._files.values():
+            file.close()
+
+    def _user_of(self, request: str) -> str | None:
+        for file in self._files.values():
+            row = file.execute("SELECT user_id FROM requests WHERE request_id = ?", (request,)).fetchone()
+            if row is not None:
+                return None if row[0] is None else str(row[0])
+        return None

@@ -1,0 +1,182 @@
+"""From a request to a slate, and to the row that is logged of it."""
+
+import os
+import sys
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from towpath.data.vocabulary import UNKNOWN
+from towpath.errors import TowpathError
+from towpath.serving.clock import Clock
+from towpath.serving.exposure_log.tables import RequestRow
+from towpath.serving.http.assignment import Assignment
+from towpath.serving.http.exploration import Slate, explore
+from towpath.serving.http.messages import (
+    ENCODER,
+    Answer,
+    RecommendBody,
+    Refused,
+    SimilarBody,
+    Slot,
+    text_of,
+    texts_of,
+)
+from towpath.serving.http.model import Floats, ServedModel
+from towpath.serving.http.settings import HOLDOUT, Exploration, Limits, ServerSettings
+
+NO_EXPLORATION = Exploration()
+_POSITIONS = range(1, sys.maxsize)
+
+
+@dataclass(slots=True)
+class Served:
+    """An answer, and what its row in the log needs beside it."""
+
+    answer: Answer
+    asked: tuple[str, str | None, str | None]  # endpoint, user, item
+    time: int
+    items: list[str]  # the ids as JSON texts
+
+    def row(self) -> RequestRow:
+        """The row of the log."""
+        answer, slots = self.answer, self.answer.items
+        endpoint, user, item = self.asked
+        return RequestRow(
+            answer.request_id, self.time, user, endpoint, item, answer.arm, answer.model_version,
+            int(answer.fallback),
+            f"[{','.join(self.items)}]",
+            ENCODER.encode([slot.score for slot in slots]).decode(),
+            ENCODER.encode([slot.propensity for slot in slots]).decode(),
+        )  # fmt: skip
+
+
+@dataclass
+class Answerer:
+    """Answers requests from the models of the arms; `models` is replaced when an arm is swapped."""
+
+    settings: ServerSettings
+    models: dict[str, ServedModel]
+    seen: Callable[[str], Collection[str]]  # the items that a user has clicked or ordered on this server
+    clock: Clock
+    draw: np.random.Generator
+
+    def __post_init__(self) -> None:
+        """The users' arms follow from the settings alone."""
+        self.assignment = Assignment(self.settings.salt, self.settings.shares)
+
+    def recommend(self, body: RecommendBody) -> Served:
+        """The best items for a user that they have not had yet."""
+        user = text_of(body.user)
+        arm = self.assignment.arm_of(user)
+        model = self.model_of(arm)
+        check_limits(body, model, self.settings.limits)
+        history: NDArray[np.int32] | Sequence[int]
+        if body.history is not None:
+            history = model.items.known(texts_of(body.history))
+        else:
+            history = model.history(user)
+        seen = self.seen(user)
+        if seen:
+            known = set(np.asarray(history).tolist())
+            later = [code for code in model.items.known(seen) if code not in known]
+            history = [*np.asarray(history).tolist(), *later]
+        slate, fallback = self._slate(model, arm, user, history, body)
+        return self._served(slate, fallback, arm, model, ("recommend", user, None))
+
+    def similar(self, body: SimilarBody) -> Served:
+        """The items most like one item."""
+        item, user = text_of(body.item), None if body.user is None else text_of(body.user)
+        arm = self.assignment.arm_of(os.urandom(8).hex() if user is None else user)
+        model = self.model_of(arm)
+        check_limits(body, model, self.settings.limits)
+        code = model.items.code(item)
+        if code == UNKNOWN:
+            raise Refused(404, "There is no such item in the catalogue of the model; send one of its ids.")
+        try:
+            scores = model.similar(code)
+        except TowpathError as error:  # a model that does not know which items are alike
+            raise Refused(409, str(error)) from error
+        _restrict(scores, model, body)
+        best = model.best(scores, body.k)
+        slate = explore(scores, best, body.k, self._exploration_of(arm), self.draw)
+        return self._served(slate, False, arm, model, ("similar", user, item))
+
+    def model_of(self, arm: str) -> ServedModel:
+        """The model of an arm; the holdout keeps the model of the first arm."""
+        return self.models[self.settings.arms[0].name if arm == HOLDOUT else arm]
+
+    def _slate(
+        self, model: ServedModel, arm: str, user: str, history: Sequence[int] | NDArray[np.int32],
+        body: RecommendBody,
+    ) -> tuple[Slate, bool]:  # fmt: skip
+        """The slate, and whether it is the fallback."""
+        scores, fallback = model.scores(user, history)
+        best = self._best(scores, model, history, body)
+        if not fallback and model.in_doubt(best):
+            scores = model.exact_scores(user, history)
+            best = self._best(scores, model, history, body)
+        k = body.k
+        if len(best.items) > k:
+            best = Slate(best.items[:k], best.scores[:k], best.propensities[:k])
+        return explore(scores, best, k, self._exploration_of(arm), self.draw), fallback
+
+    def _best(
+        self,
+        scores: Floats,
+        model: ServedModel,
+        hidden: Sequence[int] | NDArray[np.int32],
+        body: RecommendBody,
+    ) -> Slate:
+        """One more than asked for, so that the last place can be told from the next."""
+        if len(hidden):
+            scores[hidden] = -np.inf
+        _restrict(scores, model, body)
+        return model.best(scores, body.k + 1)
+
+    def _exploration_of(self, arm: str) -> Exploration:
+        return NO_EXPLORATION if arm == HOLDOUT else self.settings.exploration
+
+    def _served(
+        self,
+        slate: Slate,
+        fallback: bool,
+        arm: str,
+        model: ServedModel,
+        asked: tuple[str, str | None, str | None],
+    ) -> Served:
+        time = self.clock()
+        # Begins with the time, so that new ids come at the end of the log's index.
+        request_id = f"{time:015x}{os.urandom(8).hex()}"
+        shown, written = model.items.shown, model.items.written
+        slots = [
+            Slot(shown[item], score, position, chance)
+            for position, item, score, chance in zip(
+                _POSITIONS, slate.items, slate.scores, slate.propensities, strict=False
+            )
+        ]
+        answer = Answer(request_id, arm, model.version, slots, fallback)
+        return Served(answer, asked, time, [written[item] for item in slate.items])
+
+
+def check_limits(body: RecommendBody | SimilarBody, model: ServedModel, limits: Limits) -> None:
+    """Nothing, unless the request asks for more than it may."""
+    most = min(limits.most_k, len(model.items.texts))
+    if body.k > most:
+        raise Refused(400, f"k must lie between 1 and {most:,}; ask for fewer items.")
+    for ids in (body.candidates, body.exclude, getattr(body, "history", None)):
+        if ids and len(ids) > limits.most_ids:
+            raise Refused(400, f"A list of ids may hold at most {limits.most_ids:,}; send fewer.")
+
+
+def _restrict(scores: Floats, model: ServedModel, body: RecommendBody | SimilarBody) -> None:
+    """Hide what is excluded and, where there are candidates, all but them."""
+    if body.exclude:
+        scores[model.items.known(texts_of(body.exclude))] = -np.inf
+    if body.candidates is not None:
+        allowed = model.items.known(texts_of(body.candidates))
+        kept = scores[allowed]
+        scores[:] = -np.inf
+        scores[allowed] = kept

@@ -1,0 +1,187 @@
+"""A model as the server uses it: ids to codes by dictionaries, scores by one matrix-vector product.
+
+The lists are those of `Recommender`. Where two scores are so close that the order of additions decides, the
+scorer itself is asked.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+
+from towpath.data.vocabulary import UNKNOWN, Id, Vocabulary
+from towpath.errors import ArtifactError
+from towpath.files import MANIFEST, file_digest
+from towpath.kernels.available import AVAILABLE
+from towpath.models.capabilities import with_item_similarity
+from towpath.models.factorization import Factorization
+from towpath.models.scorer import Context
+from towpath.ranking.top_k import top_k
+from towpath.serving.artifact import Artifact, load_artifact
+from towpath.serving.http.exploration import Slate
+from towpath.serving.run import Run
+
+Floats = NDArray[np.float32]
+# Scores that are nearer to each other than this, relative to the best, may be in another order in the scorer.
+_NEAR = 2e-5
+# The compiled search keeps lists of this length in order; longer ones are left to torch.
+_SHORT = 64
+_NOTHING = np.empty(0, dtype=np.int64)
+
+
+@dataclass
+class Ids:
+    """The ids of one side: from text to code, and from code to what JSON shows."""
+
+    vocabulary: Vocabulary
+    codes: dict[str, int] = field(init=False)
+    shown: list[Id] = field(init=False)  # text or integers
+    texts: list[str] = field(init=False)
+    written: list[str] = field(init=False)  # the texts as JSON
+
+    def __post_init__(self) -> None:
+        """Look all ids up once, so that requests need not."""
+        values = self.vocabulary.ids(np.arange(len(self.vocabulary)))
+        self.texts = [str(value) for value in values]
+        self.written = [json.dumps(text) for text in self.texts]
+        whole = bool(values) and isinstance(values[0], int)
+        self.shown = values if whole else self.texts
+        self.codes = {text: code for code, text in enumerate(self.texts)}
+        kind = self.vocabulary.values.type
+        self._is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+    def code(self, text: str) -> int:
+        """The code of an id, or UNKNOWN."""
+        found = self.codes.get(text)
+        if found is not None or self._is_text:
+            return UNKNOWN if found is None else found
+        return self.vocabulary.code(text)  # another way to write the same number or date
+
+    def known(self, texts: Iterable[str]) -> list[int]:
+        """The codes of those ids that are known."""
+        return [code for code in map(self.code, texts) if code != UNKNOWN]
+
+
+class ServedModel:
+    """Answers from one artifact."""
+
+    def __init__(self, artifact: Artifact, version: str) -> None:
+        self.version = version
+        self.users, self.items = Ids(artifact.user_ids), Ids(artifact.item_ids)
+        self._scorer = artifact.scorer.eval()
+        self._past = artifact.history
+        self._popular = artifact.history.item_counts.astype(np.float32)
+        self._every = torch.arange(len(self.items.texts))[None, :]
+        self._tables = _tables_of(artifact)
+        self._unit = _unit_of(artifact)
+        if AVAILABLE:  # compiled now, not at the first request
+            self.best(self._popular.copy(), 1)
+
+    def history(self, user: str) -> NDArray[np.int32]:
+        """The codes of the items that the training data have of this user, oldest first."""
+        code, past = self.users.code(user), self._past.histories
+        if code == UNKNOWN:
+            return past.items[:0]
+        return past.items[past.starts[code] : past.starts[code + 1]]
+
+    def scores(self, user: str, history: Sequence[int] | NDArray[np.int32]) -> tuple[Floats, bool]:
+        """Scores (items,), to be written to, and whether they are popularity because nothing is known."""
+        code = self.users.code(user)
+        reads_history = self._scorer.history_length > 0 and len(history) > 0
+        if not (code != UNKNOWN and self._past.trained[code]) and not reads_history:
+            return self._popular.copy(), True
+        if self._tables is None:
+            return self.exact_scores(user, history), False
+        users, items, item_bias = self._tables
+        vector = users[code]
+        scores = vector[:-1] @ items
+        scores += item_bias
+        scores += vector[-1]
+        return scores, False
+
+    def exact_scores(self, user: str, history: Sequence[int] | NDArray[np.int32]) -> Floats:
+        """The same by the scorer, as `Recommender` has them: (items,)."""
+        longest = self._scorer.history_length
+        last = np.asarray(history, dtype=np.int64)[max(0, len(history) - longest) :] if longest else _NOTHING
+        code = torch.tensor([max(self.users.code(user), 0)])
+        context = Context(code, torch.from_numpy(last[None]))
+        with torch.inference_mode():
+            return np.array(self._scorer.score(context, self._every)[0].numpy(), dtype=np.float32)
+
+    def similar(self, item: int) -> Floats:
+        """How alike every item is to this one: (items,), minus infinity for itself."""
+        with torch.inference_mode():
+            if self._unit is not None:
+                scores = (self._unit[item : item + 1] @ self._unit.T)[0]
+            else:
+                scores = with_item_similarity(self._scorer).item_similarity(torch.tensor([item]))[0]
+            found = np.array(scores.numpy(), dtype=np.float32)
+        found[item] = -np.inf
+        return found
+
+    def best(self, scores: Floats, k: int) -> Slate:
+        """The k best of these scores, fewer if fewer may be shown; among equal ones the lower code first."""
+        k = min(k, len(scores))
+        if AVAILABLE and k <= _SHORT:
+            from towpath.kernels import compiled
+
+            values, columns = np.empty((1, k), np.float32), np.empty((1, k), np.int64)
+            compiled.few_best_of_rows(0, 1, scores[None], values, columns)
+            items, found = columns[0].tolist(), values[0].tolist()
+        else:
+            best, places = top_k(torch.from_numpy(scores)[None], k)
+            items, found = places[0].tolist(), best[0].tolist()
+        while found and found[-1] == -np.inf:
+            items.pop(), found.pop()
+        return Slate(items, found, [1.0] * len(items))
+
+    def in_doubt(self, best: Slate) -> bool:
+        """Whether the scorer must be asked for the order: two neighbours in this list are too close."""
+        if self._tables is None or not best.scores:
+            return False
+        before, near = np.inf, _NEAR * max(1.0, abs(best.scores[0]))
+        for score in best.scores:
+            if before - score <= near:
+                return True
+            before = score
+        return False
+
+
+def load_model(folder: str | Path) -> ServedModel:
+    """The model of a run or an artifact folder; its version is the beginning of its manifest's checksum."""
+    path = Path(folder)
+    is_run = (path / "run.json").is_file()
+    artifact = Run(path).artifact if is_run else load_artifact(path)
+    manifest = (path / "artifact" if is_run else path) / MANIFEST
+    return ServedModel(artifact, file_digest(manifest)[:12])
+
+
+Tables = tuple[Floats, Floats, Floats]
+
+
+def _tables_of(artifact: Artifact) -> Tables | None:
+    """User rows, item vectors as columns, and item biases of a factorisation; None for other models."""
+    scorer = artifact.scorer
+    if not isinstance(scorer, Factorization):
+        return None
+    users, items = (table.weight.detach().numpy() for table in (scorer.users, scorer.items))
+    bias = items[:, -1] + scorer.bias.detach().numpy()
+    if not (np.isfinite(users).all() and np.isfinite(items).all()):
+        raise ArtifactError(
+            "The model has vectors that are not numbers; training broke down, so fit it again."
+        )
+    return users, np.ascontiguousarray(items[:, :-1].T), bias
+
+
+def _unit_of(artifact: Artifact) -> torch.Tensor | None:
+    """The item vectors of a factorisation at length one."""
+    scorer = artifact.scorer
+    if not isinstance(scorer, Factorization):
+        return None
+    with torch.no_grad():
+        return torch.nn.functional.normalize(scorer.items.weight[:, :-1], dim=1)
