@@ -146,6 +146,7 @@ def test_first_run_works_as_written(capsys):
         ("compare.md", ["user", "item", "time"]),
         ("tune.md", ["user", "item", "time"]),
         ("recommend.md", ["user", "item", "time"]),
+        ("production.md", ["user", "item", "time"]),
         ("transport.md", ["user", "item", "time"]),
         ("off-policy.md", ["user", "item", "time"]),
         ("simulation.md", ["user", "item", "time"]),
