@@ -110,7 +110,7 @@ def test_compare_methods(towpath, wide: Path) -> None:
     }
     assert all(set(row) >= {"mean", "sd"} for row in rows.values())
     for gap in told["differences"]:
-        assert set(gap) == {"a", "b", "protocol", "metric", "mean", "low", "high"}
+        assert set(gap) >= {"a", "b", "protocol", "metric", "mean", "low", "high", "how", "n"}
         assert (gap["a"], gap["b"]) == ("transport", "plain")
         assert gap["low"] <= gap["mean"] <= gap["high"]
         a, b = (rows["mf", gap[side], gap["protocol"], gap["metric"]]["mean"] for side in "ab")
