@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from towpath.kernels import batch_shuffle, compiled, inner_products, lazy_adam, ordering
+from towpath.kernels import batch_shuffle, compiled, heads, inner_products, lazy_adam, ordering
 from towpath.kernels.batch_shuffle import BatchAssignment, assign_batches
 from towpath.kernels.inner_products import arrays
 from towpath.kernels.lazy_adam import Rates, move_rows
@@ -43,7 +43,7 @@ USERS, ITEMS, MANY, DIM, BATCH, WIDTH = 6_000, 3_700, 200_000, 32, 4_096, 5
 def main() -> None:
     torch.set_num_threads(1)
     print(f"{'kernel':<58}{'kernel ms':>10}{'plain ms':>10}{'ratio':>7}")
-    for make in (products, sparse_rows, sorting, pairs, batches, catalogues, prefetching):
+    for make in (products, sparse_rows, sorting, pairs, batches, catalogues, library_of_heads, prefetching):
         for row in make():
             print(line(*row), flush=True)
     torch.set_num_threads(2)
@@ -248,6 +248,29 @@ def no_prefetch(loop: Any) -> Any:
     text = {**own.__globals__, "prefetch": _nothing}
     options = {"fastmath": compiled._FAST, "nogil": True, "error_model": "numpy"}
     return njit(**options)(FunctionType(own.__code__, text, own.__name__))
+
+
+def library_of_heads() -> list[Row]:
+    """A batch of the library of transport on impressions: 12 members, twice, three heads (compiled_heads)."""
+    rng, members, n_heads, dim = draws(), 24, 3, 16
+    width = members * (dim + n_heads)
+    tables = heads.Tables(
+        *(torch.randn(rows, width, generator=rng) for rows in (700, 400)), torch.zeros(members, n_heads)
+    )
+    users, items = torch.randint(700, (256,), generator=rng), torch.randint(400, (256, 4), generator=rng)
+    targets = torch.rand(256, 4, n_heads, generator=rng).round()
+    task = heads.HeadTask(users, items, targets, torch.ones(2, 256, 4, n_heads))
+    each = heads.MemberTask(
+        torch.arange(members) // 12, torch.ones(members, n_heads), torch.full((members,), 0.02)
+    )
+    given = (tables, task, each, (False, False))
+    return [
+        (
+            "gradients of a library of heads",
+            partial(heads.head_gradients, *given),
+            partial(heads._by_autograd, *given),
+        )
+    ]
 
 
 def prefetching() -> list[Row]:

@@ -139,6 +139,8 @@ def test_first_run_works_as_written(capsys):
     ("page", "header"),
     [
         ("own-data.md", ["customer", "sku", "bought_at"]),
+        ("impressions.md", ["user", "item", "time"]),
+        ("outside-tests.md", ["user", "item", "time"]),
         ("features.md", ["user", "item", "time"]),
         ("cleaning.md", ["user", "item", "time"]),
         ("train.md", ["user", "item", "time"]),

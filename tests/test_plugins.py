@@ -38,7 +38,9 @@ def test_a_registered_model_is_fitted_saved_loaded_and_asked_by_name(split: Spli
 
 @pytest.mark.usefixtures("installed")
 def test_a_registered_model_plays_and_a_registered_method_trains(split: Split) -> None:
-    game = towpath.fit(split, "mf", "transport", players="models", w="mine", list_length=5, **QUICK)
+    game = towpath.fit(
+        split, "mf", "transport", solver="game", players="models", w="mine", list_length=5, **QUICK
+    )
     assert any(name.startswith("w.scorer") for name in game.auxiliary_state)
     assert towpath.fit(split, "mine", "loud", **QUICK).history[0]["loud"] == 1
     found = towpath.compare(

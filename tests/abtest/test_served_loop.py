@@ -1,10 +1,12 @@
 """The loop from end to end: train, serve, click, log, export, train again, swap, test."""
 
+import socket
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from served import Client  # skips where the extra `serve` is not installed
+from served import running, save_model, settings_of  # skips where the extra `serve` is not installed
 from towpath.abtest.served_loop import (
     ServedLoopSettings,
     SimulatedClock,
@@ -13,13 +15,13 @@ from towpath.abtest.served_loop import (
     run_served_loop,
     served_interactions,
 )
-from towpath.errors import ConfigError
+from towpath.abtest.visitors import Server
+from towpath.errors import ConfigError, TowpathError
 from towpath.methods.recipe import Recipe
 from towpath.rng import Rng
 from towpath.serving.exposure_log.read import read_log
 from towpath.worlds.latent import LatentWorld, make_latent_world
 
-assert Client
 QUICK = {"epochs": 2, "embedding_dim": 4, "batch_size": 256}
 WORLD = make_latent_world(LatentWorld(users=80, items=50, shown_per_user=20), Rng(0))
 
@@ -97,3 +99,16 @@ def test_one_arm_and_a_folder_in_use_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="already exists"):
         fresh_folder(tmp_path)
+
+
+def test_a_client_asks_again_after_the_server_has_let_go_of_the_connection(tmp_path):
+    folder = save_model(tmp_path / "mf")
+    with running(settings_of(tmp_path / "log", only=folder)) as client:
+        server = Server(client.port)
+        assert server.post("/recommend", {"user": "u1", "k": 2})["items"]
+        server._connection.sock.shutdown(socket.SHUT_RDWR)  # as after a long night
+        server.close()
+        assert server.post("/recommend", {"user": "u1", "k": 2})["items"]
+        with pytest.raises(TowpathError, match="answered 400 to /recommend"):
+            server.post("/recommend", {"user": "u1", "k": 0})
+        server.close()

@@ -14,6 +14,7 @@ def small(monkeypatch):
     """The same verb in a world small enough for a test."""
     made = story.demonstrate
     monkeypatch.setattr(story, "ROUNDS", 1)
+    monkeypatch.setattr(story, "DIAL_WORLD", LatentWorld(users=60, items=40, shown_per_user=20))
     tiny = LatentWorld(users=120, items=120, shown_per_user=30)
     monkeypatch.setattr(story, "demonstrate", lambda settings, seed, **more: made(tiny, seed, **more))
 
@@ -24,7 +25,7 @@ def test_demo_prints_a_table_and_writes_the_page(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert all(
         name in out
-        for name in ("popularity", "ease", "plain", "ipw", "transport", "true clicks", "promised Hit")
+        for name in ("popularity", "shown", "imitation", "plain", "ipw", "transport", "promised Hit")
     )
     assert "index.html" in err
     assert (tmp_path / "d" / "index.html").stat().st_size > 5_000

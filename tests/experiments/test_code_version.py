@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from small import small_split
 from towpath.errors import ConfigError
 from towpath.experiments import code_version as module
 from towpath.experiments.code_version import NUMERIC, code_version, outside_sources, syntax_of
+from towpath.experiments.compare import compare_fits
+from towpath.experiments.pool import Work
 from towpath.experiments.result_store import ResultStore
+from towpath.experiments.run_result import RunResult
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import METHODS
 from towpath.models.popularity import Popularity
-from towpath.models.registry import MODELS, model_type
+from towpath.models.registry import MODELS
 
 PACKAGE = Path(module.__file__).parents[1]
 MODEL = """
@@ -63,35 +67,43 @@ def test_models_and_methods_of_the_package_have_no_outside_source() -> None:
         assert outside_sources(Recipe(next(iter(method.models or ("mf",))), name)) == {}
 
 
-def test_the_source_of_a_model_from_outside_counts(outside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_source_of_a_model_from_outside_counts(outside) -> None:
     digests, names = [], []
     for sign in ("", "-"):
-        mine = outside(sign).Mine
-        with monkeypatch.context() as patch:
-            # Registered under a name, as a package would do it; a recipe may also name the class itself.
-            patch.setattr(
-                module, "model_type", lambda name, m=mine: m if name == "mine" else model_type(name)
-            )
-            patch.setattr(Recipe, "resolved", lambda self: {"model": self.model, "seed": self.seed})
-            sources = outside_sources(replace(Recipe("popularity"), model="mine"))
-            assert outside_sources(replace(Recipe("popularity"), model=mine)) == sources
-            assert outside_sources(Recipe("mf", settings={"w": "mine"})) == sources
-            key = ResultStore(Path(), "code").key(data="d", recipe=replace(Recipe(), model=mine))
-        assert list(sources) == ["my_models"]
-        digests.append(sources["my_models"])
-        names.append(key.name)
+        recipe = Recipe(outside(sign).Mine)
+        ((module_name, digest),) = outside_sources(recipe).items()
+        assert module_name == "my_models"
+        digests.append(digest)
+        names.append(ResultStore(Path(), "code").key(data="d", recipe=recipe).name)
     assert digests[0] != digests[1]
     assert names[0] != names[1]
 
 
-def test_a_method_from_outside_counts(outside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registered_model_that_plays_with_another_counts(outside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODELS, "mine", outside("").Mine)
+    assert list(outside_sources(Recipe("mine"))) == ["my_models"]
+    assert list(outside_sources(Recipe("mf", "transport", {"players": "models", "w": "mine"}))) == [
+        "my_models"
+    ]
+
+
+def test_changed_source_of_an_outside_model_is_fitted_again(outside, tmp_path: Path) -> None:
+    split, work = small_split(), Work[RunResult](folder=tmp_path / "out")
+    hits = []
+    for sign in ("", "-", ""):
+        compared = compare_fits(split, {"mine": Recipe(outside(sign).Mine)}, seeds=[0], work=work)
+        hits.append(compared.rows[0].mean)
+    assert hits[0] == hits[2] != hits[1]
+    assert len(list((tmp_path / "out" / "results").iterdir())) == 2
+
+
+def test_a_method_from_outside_counts(outside) -> None:
     mine = outside("").Mine
     method = replace(METHODS["plain"], learner=mine)
-    monkeypatch.setattr(module, "method_named", lambda name: method)
-    assert list(outside_sources(Recipe())) == ["my_models"]
+    assert list(outside_sources(Recipe("mf", method))) == ["my_models"]
 
 
 def test_a_class_without_source_is_refused() -> None:
     nowhere = type("Nowhere", (Popularity,), {"__module__": "a_module_that_is_not_there"})
     with pytest.raises(ConfigError, match="source of Nowhere cannot be read"):
-        outside_sources(replace(Recipe("popularity"), model=nowhere))
+        outside_sources(Recipe(nowhere))

@@ -8,6 +8,7 @@ import pytest
 from torch import Tensor
 
 import towpath
+from impressions import impressions_split
 from small import small_split
 from towpath.errors import ConfigError
 from towpath.experiments.pool import Work
@@ -79,6 +80,13 @@ def test_a_class_plays_by_the_rules_of_other_methods() -> None:
         ConfigError, match=r"no setting of .*:Mine with counting 'epoch'; did you mean 'epochs'"
     ):
         Recipe(Mine, COUNTING, {"epoch": 2}).resolve()
+
+
+def test_heads_on_a_class_that_nobody_registers_are_refused_in_a_sentence() -> None:
+    """A model with heads is saved with the name of its tower, which must then be found again."""
+    shown = impressions_split(users=60, rows=1500)
+    with pytest.raises(ConfigError, match=r"No installed package registers the model '.*:Mine'"):
+        towpath.fit(shown, Mine, "esmm", **QUICK)
 
 
 def test_own_classes_are_compared_and_tuned(tmp_path: Path) -> None:

@@ -27,13 +27,13 @@ from towpath.training.optimiser import Optimiser
 
 TRAIN = with_features(small_split()).train
 WHO = {
-    HasSquaredNorm: {"mf", "gmf", "mlp", "ncf", "wide_deep"},
+    HasSquaredNorm: {"mf", "gmf", "mlp", "ncf", "headed", "wide_deep"},
     HasManualBackward: {"mf"},
-    HasParameterRates: {"mf", "gmf", "mlp", "wide_deep"},
-    HasFactors: {"attention"},
-    HasPairFeatures: {"mf", "gmf", "mlp", "ncf", "attention", "wide_deep"},
+    HasParameterRates: {"mf", "gmf", "mlp", "headed", "wide_deep"},
+    HasFactors: {"mf", "gmf", "sgns", "attention"},
+    HasPairFeatures: {"mf", "gmf", "mlp", "ncf", "attention", "headed", "wide_deep"},
     HasItemSimilarity: set(SCORERS) - {"popularity"},
-    NeedsPretraining: {"ncf"},
+    NeedsPretraining: {"ncf", "headed"},
 }
 
 

@@ -174,6 +174,7 @@ def _one_night(start: Start, night: int, server: Server) -> None:
     for name in start.arms:
         own = served_interactions(start.world.exposures, file, name)
         folder = _trained(start, name, join(start.world.exposures, own), night)
+        server.close()  # the server has let go of it if training took long
         server.post("/admin/models", {"arm": name, "run": str(folder)})
 
 

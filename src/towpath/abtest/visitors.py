@@ -41,7 +41,7 @@ class Shown:
 
 
 class Server:
-    """A client of a server on loopback, over one connection."""
+    """A client of a server on loopback, over one connection, which is opened again after `close`."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
@@ -56,7 +56,7 @@ class Server:
         return json.loads(content)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Let go of the connection; servers do so too when nothing has been asked for a while."""
         self._connection.close()
 
 

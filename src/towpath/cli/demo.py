@@ -27,15 +27,21 @@ def demo(options: DemoOptions, output: Output) -> None:
     # One thread: on tables this small more threads wait for each other longer than they work.
     use_threads(1)
     from towpath.files import refuse_unwritable
-    from towpath.reports.demo_page import demo_page, difference_table, loop_table, summary_table
+    from towpath.reports.demo_page import (
+        demo_page,
+        difference_table,
+        loop_table,
+        overlap_table,
+        summary_table,
+    )
     from towpath.reports.page import write_page
 
     page = options.out / "index.html"
     refuse_unwritable(page)
     shown = _run(options.seed, output)
     write_page(demo_page(shown), page)
-    tables = summary_table(shown), difference_table(shown), loop_table(shown)
-    titles = _title(shown), tables[1].full_caption, _LOOP_TITLE
+    tables = summary_table(shown), difference_table(shown), loop_table(shown), overlap_table(shown)
+    titles = _title(shown), tables[1].full_caption, _LOOP_TITLE, _OVERLAP_TITLE
     output.show(
         _result(shown, page),
         *(Listing(title, table.columns, _cells(table)) for title, table in zip(titles, tables, strict=True)),
@@ -43,15 +49,15 @@ def demo(options: DemoOptions, output: Output) -> None:
     output.say(f"The page is {page}")
 
 
+_OVERLAP_TITLE = "True clicks on a list of ten, by the share of the log that was drawn at random:"
 _LOOP_TITLE = "Closed loop: each is deployed, then trained again on the log of its own lists:"
 
 
 def _run(seed: int, output: Output) -> "Demonstration":
-    from towpath.experiments.demo import demonstrate, steps
-    from towpath.worlds.latent import LatentWorld
+    from towpath.experiments.demo import WORLD, demonstrate, steps
 
     with output.progress("Demo", steps()) as step:
-        return demonstrate(LatentWorld(), seed, on_progress=step)
+        return demonstrate(WORLD, seed, on_progress=step)
 
 
 def _cells(table: "Table") -> list[list[object]]:
@@ -92,5 +98,6 @@ def _result(shown: "Demonstration", page: Path) -> dict[str, Any]:  # any JSON
         "true_clicks": oracle | {"blind choice": oracle["random choice"]},
         "recommenders": recommenders,
         "rounds": [asdict(one) for one in shown.rounds],
+        "overlap": [{"exploration": one.exploration, "true_clicks": one.clicks} for one in shown.overlap],
         "page": str(page),
     }

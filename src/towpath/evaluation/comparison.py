@@ -12,7 +12,8 @@ from towpath.evaluation.display import html_table
 from towpath.evaluation.result import Evaluation
 from towpath.rng import Rng
 from towpath.stats.estimate import Estimate
-from towpath.stats.spread import LEVEL, mean_and_deviation
+from towpath.stats.intervals import LEVEL
+from towpath.stats.spread import mean_and_deviation
 
 # Entries of the resampling matrix held at once: 16 MB.
 _COUNTS_AT_ONCE = 2**21

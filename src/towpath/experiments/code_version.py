@@ -60,18 +60,16 @@ def outside_sources(recipe: Recipe) -> dict[str, str]:
     The modules of base classes count, and so do those of the functions and classes that a method is made of
     and of models that a setting names. What these modules import does not.
     """
-    method: Any = recipe.method  # a name, or a method of the user's own
-    parts = [method_named(method) if isinstance(method, str) else method, *_models_of(recipe)]
+    parts = [method_named(recipe.method), *_models_of(recipe)]
     outside = {d.__module__: d for part in parts for d in _definitions(part) if _is_outside(d)}
     return {module: _source_digest(outside[module]) for module in sorted(outside)}
 
 
 def _models_of(recipe: Recipe) -> Iterator[type]:
-    """The class of the model, and of the models that play with it."""
-    for value in (recipe.model, *recipe.settings.values()):
-        if isinstance(value, type):
-            yield value
-        elif isinstance(value, str):
+    """The class of the model, and of the models that the settings name, such as those of w and g."""
+    yield model_type(recipe.model)
+    for value in recipe.settings.values():
+        if isinstance(value, str):
             with suppress(ConfigError):  # most texts among the settings are no names of models
                 yield model_type(value)
 

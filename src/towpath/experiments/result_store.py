@@ -82,7 +82,7 @@ class ResultStore:
         about = {"format": _FORMAT, "code": self.code, "data": data, **more, "recipe": None}
         if recipe is not None:
             about |= {"recipe": recipe.resolved(), "sources": outside_sources(recipe)}
-        return ResultKey(json.dumps(about, sort_keys=True, default=plain_name))
+        return ResultKey(json.dumps(about, sort_keys=True))
 
     def path(self, kind: type[Storable], name: str) -> Path:
         """The file of a result of this kind, stored or not."""
@@ -101,9 +101,7 @@ class ResultStore:
         """Store a result."""
         entry = result.to_entry()
         notes = {"key": json.loads(key.text), "notes": entry.notes}
-        table = pa.table(dict(entry.columns)).replace_schema_metadata(
-            {_METADATA: json.dumps(notes, default=plain_name)}
-        )
+        table = pa.table(dict(entry.columns)).replace_schema_metadata({_METADATA: json.dumps(notes)})
         with new_file(self.path(type(result), key.name)) as partial:
             write_table(table, partial)
 
@@ -160,10 +158,3 @@ def _metadata(path: Path, schema_of: Any) -> Json:  # a function from the path t
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise ArtifactError(f"{path} is not a stored result, or is damaged; delete it.") from error
     return metadata
-
-
-def plain_name(value: object) -> str:
-    """A class of the user's own as JSON: module and name. In a key its source is given too."""
-    if isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
-    raise TypeError(f"{value!r} is neither JSON nor a class")

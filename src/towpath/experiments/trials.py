@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from towpath.errors import ArtifactError, ConfigError
-from towpath.experiments.result_store import FOLDER, Entry, ResultKey, ResultStore, plain_name
+from towpath.experiments.result_store import FOLDER, Entry, ResultKey, ResultStore
 from towpath.experiments.search import Values
 from towpath.files import damaged, refuse_unwritable, write_text
 from towpath.methods.recipe import Recipe
@@ -72,12 +72,12 @@ class Trials:
         self._known[self._name(recipe)] = trial
         if self._folder is not None and self._store is not None:
             self._store.put(self._key(recipe, self._store), trial)
-            lines = (json.dumps(asdict(one), default=plain_name) + "\n" for one in self._known.values())
+            lines = (json.dumps(asdict(one)) + "\n" for one in self._known.values())
             write_text(self._folder / TRIALS, "".join(lines))
 
     def _name(self, recipe: Recipe) -> str:
         if self._store is None:
-            return json.dumps(recipe.resolved(), sort_keys=True, default=plain_name)
+            return json.dumps(recipe.resolved(), sort_keys=True)
         return self._key(recipe, self._store).name
 
     def _key(self, recipe: Recipe, store: ResultStore) -> ResultKey:
@@ -109,9 +109,7 @@ def refuse_other_folder(folder: Path) -> None:
 
 def write_best(folder: Path, best: Record) -> None:
     """Store the best recipe of the search."""
-    write_text(
-        folder / BEST, json.dumps({"format": FORMATS[BEST], **best}, indent=2, default=plain_name) + "\n"
-    )
+    write_text(folder / BEST, json.dumps({"format": FORMATS[BEST], **best}, indent=2) + "\n")
 
 
 def read_best(folder: Path) -> tuple[Recipe, Record]:

@@ -1,6 +1,5 @@
 """A search for the settings with which validation is best; the test part is never looked at."""
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -13,7 +12,6 @@ from towpath.data.split import Split
 from towpath.errors import ConfigError, TrainingError, unknown_name
 from towpath.evaluation.evaluate import Validator
 from towpath.experiments.pool import Work, workers
-from towpath.experiments.result_store import plain_name
 from towpath.experiments.search import (
     Grid,
     Search,
@@ -101,11 +99,9 @@ class Tuning:
 
     def record(self) -> Record:
         """Everything about the search, ready for JSON."""
-        about = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "recipe"}
+        search = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "recipe"}
         recipe = {**self.recipe.names, "settings": dict(self.recipe.settings)}
-        about = {**recipe, **about, "grid": {name: list(values) for name, values in self.searched.items()}}
-        plain: Record = json.loads(json.dumps(about, default=plain_name))
-        return plain
+        return {**recipe, **search, "grid": {name: list(values) for name, values in self.searched.items()}}
 
 
 def published_grid(recipe: Recipe) -> Grid:

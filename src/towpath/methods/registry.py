@@ -56,7 +56,8 @@ _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
         training={"hard_negatives": 1},
         refuse=refuse_no_game,
         grid={**grids.FIT, **grids.TRANSPORT},
-        players={"w": {"players": "models"}, "g": {"players": "models"}},
+        # Only the game has players, and where there are impressions it must be asked for.
+        players={player: {"players": "models", "solver": "game"} for player in ("w", "g")},
         weigh_pairs=weigh_pairs,
     ),
     Method("ipw", InversePropensitySettings, InversePropensityLearner, grid={**grids.FIT, **grids.IPW}),

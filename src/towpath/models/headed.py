@@ -115,11 +115,13 @@ class Headed(Scorer):
 
 def with_heads(tower: Scorer, heads: int, combine: Literal["sum", "product"]) -> Headed:
     """The tower itself, started already, with fresh heads on it."""
-    from towpath.models.registry import MODELS
+    from towpath.models.registry import model_name
 
-    name = next(name for name, kind in MODELS.items() if kind is type(tower))
     settings = HeadedSettings(
-        tower=name, tower_settings=tower.settings.model_dump(), heads=heads, combine=combine
+        tower=model_name(type(tower)),
+        tower_settings=tower.settings.model_dump(),
+        heads=heads,
+        combine=combine,
     )
     headed = Headed(settings, tower.sizes)
     headed.tower = tower

@@ -13,10 +13,12 @@ from towpath.stats.estimate import Estimate
 _PAIRED = f"Difference to {BASELINE}, paired by user and seed."
 _KINDS = {
     "popularity": "popularity shows everyone what most people clicked",
-    "ease": "ease learns from which items are clicked together",
-    "plain": "plain is matrix factorisation: a short list of numbers for every user and every item, matched",
-    "ipw": "ipw trains the same, but lets clicks on rarely shown items count more",
-    "transport": "transport trains the same with more care for what it is about to show itself",
+    "plain": "plain is matrix factorisation of the clicks, with items that were not clicked as negatives",
+    "ipw": "ipw trains the same, but clicks on rarely shown items count more",
+    "shown": "shown learns only from what was shown: what was clicked and what was not",
+    "imitation": "imitation learns what was shown and ignores the clicks",
+    "transport": "transport learns relevance from what was shown, and stays as near to the log as held-out "
+    "impressions say it should",
 }
 _BARS = "95 % normal interval over users"
 # Points of the curve of what was shown: enough for the eye.
@@ -35,6 +37,7 @@ def demo_page(demo: Demonstration) -> Page:
             _lists_section(demo),
             _truth_section(demo),
             _loop_section(demo),
+            _overlap_section(demo),
             _NEXT,
         ),
         footer="Made by towpath demo on one simulated world; in another the order may be another. What is "
@@ -67,10 +70,10 @@ def _summary(result: DemoResult) -> tuple[str, float, float, float, Estimate]:
 def _lead(demo: Demonstration) -> str:
     best, oracle = demo.ranked("rel")[0], demo.oracle()
     return (
-        f"Here {len(demo.results)} recommenders learned from the same log of clicks. In this made-up world "
-        f"the truth is known, so we can say what each would earn: {best.name} comes first with "
-        f"{best.mean('rel'):.2f} clicks on a list of {K}. The best possible list earns "
-        f"{oracle['best possible']:.2f}, random choice {oracle['random choice']:.2f}."
+        f"Here {len(demo.results)} recommenders learned from the same log of what was shown and "
+        "clicked. In this simulated world the truth is known, so we can say what each would earn: "
+        f"{best.name} comes first with {best.mean('rel'):.2f} clicks on a list of {K}. The best "
+        f"possible list earns {oracle['best possible']:.2f}, random choice {oracle['random choice']:.2f}."
     )
 
 
@@ -223,6 +226,32 @@ def loop_table(demo: Demonstration) -> Table:
     return Table(columns, tuple(rows), caption)
 
 
+def _overlap_section(demo: Demonstration) -> Section:
+    text = (
+        "How much a recommender can learn depends on what the earlier one showed. These are smaller worlds, "
+        "from a log in which everyone was shown a fixed list (0 % at random) to one in which all was chance. "
+        "Learning from shown pairs alone needs chance; imitation needs a good earlier recommender; transport "
+        "weighs the two by impressions that it holds out."
+    )
+    names = list(demo.overlap[0].clicks)
+    chart = draw_lines(
+        {n: [(100 * one.exploration, one.clicks[n]) for one in demo.overlap] for n in names},
+        Axes("% of the log drawn at random", f"true clicks on a list of {K}", whole=False),
+        "True clicks of each recommender as the log covers more; one world and one seed each.",
+    )
+    return Section("From no overlap to full", (text,), (overlap_table(demo),), (chart,))
+
+
+def overlap_table(demo: Demonstration) -> Table:
+    """True clicks of each recommender, one column for each share of the log that was drawn at random."""
+    columns = ("recommender", *(f"{one.exploration:.0%} random" for one in demo.overlap))
+    names = list(demo.overlap[0].clicks)
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *(one.clicks[name] for one in demo.overlap)) for name in names
+    )
+    return Table(columns, rows, "True clicks on a list of ten; one world and one seed each.", decimals=2)
+
+
 _NEXT = Section(
     "With your own data",
     (
@@ -234,7 +263,7 @@ _NEXT = Section(
         "towpath fit events.csv --model mf --out run",
         "towpath evaluate run",
         "towpath recommend run --user ID",
-        "towpath compare events.csv --models mf --methods plain,ipw,transport --seeds 3",
+        "towpath compare events.csv --methods plain,shown,imitation,transport --seeds 3",
     ),
 )
 

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import stats
 
 from towpath.stats.estimate import Estimate
+from towpath.stats.intervals import LEVEL
 
-LEVEL = 0.95
 DEVIATION = "mean ± one standard deviation between seeds"
 # The share of a normal distribution within one standard deviation of its mean.
 _WITHIN_ONE = 0.6827
