@@ -89,8 +89,8 @@ def fit_in_world(world: World, split: Split, about: Cell) -> Cell:
         return {}
     true = evaluate(fitted.scorer, split, protocol="truth", relevance=world.relevance).metrics()
     full = evaluate(fitted.scorer, split).metrics()
-    judged = np.unique(split.test.users)
-    best = float(world.best_relevance(10, split.train, split.validation)[judged].mean())
+    evaluated = np.unique(split.test.users)
+    best = float(world.best_relevance(10, split.train, split.validation)[evaluated].mean())
     seconds = sum(row["seconds"] + row["validation_seconds"] for row in fitted.history)
     return {**true, "hit": full["hit"], "best": best, "seconds": seconds, "epochs": len(fitted.history)}
 

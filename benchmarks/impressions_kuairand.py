@@ -3,7 +3,7 @@
     python -m benchmarks.impressions_kuairand --data-dir DIR [--users 3000 --videos 1500] [--features]
 
 The most active users and the most shown videos; ten days of impressions to learn from (the tenth validates),
-the last four to judge by, without pairs that were shown before. AUC and NDCG@10 are within what a user was
+the last four to evaluate on, without pairs that were shown before. AUC and NDCG@10 are within what a user was
 shown, means over users with both labels; Hit@10 is that of clicks among the whole catalogue (protocol full).
 The numbers of every fit are kept in --kept, as in benchmarks.impressions.
 """
@@ -45,7 +45,7 @@ def main() -> None:
         for seed in range(asked.seeds):
             about = {"data": split.fingerprint, "seed": seed, "model": asked.model, "method": method}
             about["settings"] = own_settings(asked.set, asked.model, method)
-            cells.append(kept.find(about) or kept.keep(about, judge(split, about)))
+            cells.append(kept.find(about) or kept.keep(about, evaluated(split, about)))
         found = [cell for cell in cells if cell]
         if found:
             means = {m: np.array([cell[m] for cell in found]) for m in METRICS}
@@ -98,7 +98,7 @@ def with_features(parts: list[Interactions], folder: Path) -> list[Interactions]
     return [part.with_features(*known) for part in parts]
 
 
-def judge(split: Split, about: Cell) -> Cell:
+def evaluated(split: Split, about: Cell) -> Cell:
     """The numbers of one fit."""
     try:
         fitted = fit(split, Recipe(about["model"], about["method"], about["settings"], about["seed"]))

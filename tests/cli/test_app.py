@@ -47,7 +47,8 @@ def test_all_models_and_methods_are_named_in_the_help(towpath) -> None:
     from towpath.models.registry import MODELS
 
     shown = towpath("fit", "--help").out
-    assert [name for name in (*MODELS, *METHODS) if name not in shown] == []
+    made_by_methods = {"headed"}
+    assert [n for n in (*MODELS, *METHODS) if n not in shown and n not in made_by_methods] == []
 
 
 def test_without_arguments_there_is_help(towpath) -> None:

@@ -128,7 +128,7 @@ def test_unknown_names_and_values(options: list[str], part: str, towpath, events
         (["data"], "Missing command"),
         (["fit"], "Missing argument 'DATA'"),
         (["fit", "ml-1m"], "Missing option '--out'"),
-        (["recommend", "nowhere"], "Missing option '--user'"),
+        (["recommend", "nowhere"], "recommend takes one of --user U"),
         (["recommend", "nowhere", "--user", "1"], "no saved artifact at nowhere"),
         (["evaluate", "nowhere"], "no run at nowhere"),
         (["data", "fetch", "ml-1n", "--data-dir", "nowhere"], "did you mean 'ml-1m'?"),
@@ -192,7 +192,7 @@ def script(*arguments: object) -> list[str]:
 
 
 def test_a_bug_shows_its_traceback_and_asks_for_a_report(towpath, finished: Path, monkeypatch) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oh")
 
     monkeypatch.setattr("towpath.serving.recommender.load", broken)
@@ -204,7 +204,7 @@ def test_a_bug_shows_its_traceback_and_asks_for_a_report(towpath, finished: Path
 
 
 def test_ctrl_c_anywhere_is_one_sentence(towpath, finished: Path, monkeypatch) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("towpath.serving.recommender.load", interrupted)

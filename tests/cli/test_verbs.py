@@ -117,7 +117,7 @@ def test_compare_takes_given_seeds_protocols_and_settings_for_one_model(towpath,
     assert {row["protocol"] for row in told["rows"]} == {"full", "sampled"}
     answer = towpath(*compared, "--seeds", "1")
     assert answer.code == 0
-    assert "Differences a - b, with 95 % intervals" in answer.out
+    assert "Differences a - b; low and high: 95 %" in answer.out
 
 
 def test_data_list(towpath) -> None:

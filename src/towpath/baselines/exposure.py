@@ -58,7 +58,7 @@ class ExposureSettings(Settings):
     known_exposure: bool = Field(
         False,
         description="Whether what was shown and not clicked counts as seen, where the log says so; otherwise "
-        "its exposure is inferred like that of any untaken pair.",
+        "its exposure is inferred like that of any other pair.",
     )
     prior_power: float = Field(
         0.0,

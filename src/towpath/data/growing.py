@@ -116,9 +116,9 @@ def _in_order(rows: Interactions, order: NDArray[np.int64]) -> Interactions:
 def _without_repeats(first: Interactions, second: Interactions) -> tuple[Interactions, Interactions]:
     """Both without rows whose pair the other has, a positive one before one that was only shown."""
     mine, theirs = first.rows.pair_keys(), second.rows.pair_keys()
-    taken, taken_now = first.pair_keys(), second.pair_keys()
+    known, now = first.pair_keys(), second.pair_keys()
     # A pair that was shown before and is clicked now goes over to the new rows.
-    moved = np.setdiff1d(taken_now, taken)
+    moved = np.setdiff1d(now, known)
     kept = first.rows.where(~np.isin(mine, moved)).positives
     labels = (
         np.isin(theirs, moved) if second.rows.labels is None else second.rows.labels & np.isin(theirs, moved)

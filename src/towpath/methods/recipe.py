@@ -77,7 +77,9 @@ class Recipe:
     def resolved(self) -> dict[str, Any]:
         """The recipe with all settings, ready for JSON."""
         parts = self.resolve()
-        settings = {**parts.model.model_dump(), **parts.training.model_dump(), **parts.method.model_dump()}
+        settings: dict[str, Any] = {}  # values of any type
+        for part in (parts.model, parts.training, parts.method):
+            settings |= part.model_dump(mode="json")
         return {**self.names, "settings": settings, "seed": self.seed}
 
     def _suited(self) -> dict[str, Any]:

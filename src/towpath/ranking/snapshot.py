@@ -18,7 +18,7 @@ from towpath.ranking.top_k import HIDDEN, top_k
 class RankingSnapshot:
     """The top of each user's ranking, over the whole catalogue, when it was computed.
 
-    Negatives are drawn from the head on the CPU, and there it stays; thresholds are on the scorer's device.
+    Hard negatives are drawn from it on the CPU, and there it stays; thresholds are on the scorer's device.
 
     head: (users, depth) the best items that are not hidden, best first.
     counts: (users,) how many entries of `head` are real; the rest of a row is meaningless.

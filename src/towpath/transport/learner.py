@@ -11,8 +11,9 @@ from towpath.transport.settings import TransportSettings
 
 def transport_learner(task: TrainingTask, settings: TransportSettings) -> Learner:
     """On impressions where the log has them, otherwise the game on clicks."""
-    positives_alone = task.train.impressions is None and settings.solver == "auto"
-    if positives_alone or settings.solver == "game":
+    log = task.train.impressions
+    positives_alone = log is None or log.labels is None or bool(log.labels.all())
+    if settings.solver == "game" or (settings.solver == "auto" and positives_alone):
         return TransportLearner(task, settings)
     if isinstance(task.scorer, Factorization):
         return ImpressionLearner(task, settings)

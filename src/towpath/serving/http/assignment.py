@@ -14,7 +14,7 @@ class Assignment:
 
     >>> assignment = Assignment("salt", {"control": 0.5, "new": 0.5})
     >>> [assignment.arm_of(user) for user in ("ann", "bob", "eve", "ann")]
-    ['control', 'new', 'control', 'control']
+    ['new', 'new', 'control', 'new']
     """
 
     def __init__(self, salt: str, shares: Mapping[str, float]) -> None:
