@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 import torch
@@ -133,10 +133,14 @@ class Recommender:
         scores = score_block(scorer, candidate_block(row, codes[None, :]), past)
         return ItemScores(user, tuple(items), tuple(scores[0].tolist()), how == FALLBACK, how)
 
-    @overload
-    def similar(self, item: list[Id] | tuple[Id, ...], k: int = 10) -> list[Neighbours]: ...
-    @overload
-    def similar(self, item: Id, k: int = 10) -> Neighbours: ...
+    # For type checkers alone: what `overload` remembers of a module outlives the program's libraries.
+    if TYPE_CHECKING:
+
+        @overload
+        def similar(self, item: list[Id] | tuple[Id, ...], k: int = 10) -> list[Neighbours]: ...
+        @overload
+        def similar(self, item: Id, k: int = 10) -> Neighbours: ...
+
     def similar(self, item: Id, k: int = 10) -> Neighbours | list[Neighbours]:
         """The k items most like this one, without itself; a list of items gives a list of answers."""
         check_k(k, len(self.artifact.item_ids))
