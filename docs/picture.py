@@ -31,7 +31,7 @@ def draw(demo: Demonstration) -> str:
 def _coverage(demo: Demonstration) -> Any:  # altair has no types
     shown = {
         "all user-item pairs": demo.world.shown_share(),
-        "pairs in new top-10 lists": demo.trials[0].tried_share,
+        "pairs in new top-10 lists": demo.results[0].tried_share,
     }
     rows = [{"pairs": name, "share": share, "text": f"{share:.1%}"} for name, share in shown.items()]
     base = alt.Chart(alt.InlineData(values=rows)).encode(
