@@ -18,12 +18,13 @@ import torch
 from towpath.data.sources import read
 from towpath.data.split import Split, split_leave_last_two
 from towpath.methods.recipe import Recipe
-from towpath.methods.registry import TrainingTask, method_named
+from towpath.methods.registry import method_named
 from towpath.methods.run import fit
 from towpath.models.registry import build
 from towpath.models.scorer import sizes_of
 from towpath.rng import Rng
-from towpath.training.loop import Learner
+from towpath.training.learner import Learner
+from towpath.training.task import TrainingTask
 
 VARIANTS: dict[str, Recipe] = {
     "plain": Recipe("mf", "plain"),

@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 
 from benchmarks.impressions import Cell, Kept, own_settings, write_rows
 from towpath.data.feature_files import read_features
-from towpath.data.feature_kinds import Told
+from towpath.data.feature_kinds import GivenColumns
 from towpath.data.interactions import Interactions
 from towpath.data.split import Split
 from towpath.data.vocabulary import Vocabulary
@@ -92,8 +92,10 @@ def most_frequent(codes: np.ndarray, count: int) -> np.ndarray:
 def with_features(parts: list[Interactions], folder: Path) -> list[Interactions]:
     """The same parts with the features of users and videos, as training alone would encode them."""
     train = parts[0]
-    users, _ = read_features([folder / "users.parquet"], "user", train.user_ids, Told(key="user_id"))
-    videos, _ = read_features([folder / "videos.parquet"], "item", train.item_ids, Told(key="video_id"))
+    users, _ = read_features([folder / "users.parquet"], "user", train.user_ids, GivenColumns(key="user_id"))
+    videos, _ = read_features(
+        [folder / "videos.parquet"], "item", train.item_ids, GivenColumns(key="video_id")
+    )
     known = users.fitted(train.histories.lengths > 0), videos.fitted(train.item_counts > 0)
     return [part.with_features(*known) for part in parts]
 

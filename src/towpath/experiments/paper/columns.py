@@ -4,10 +4,13 @@ from typing import Any
 
 from towpath.methods.recipe import Recipe
 
+# The paper learns from clicks; simulated logs also say what was shown, which would choose the library.
+GAME: dict[str, Any] = {"solver": "game"}
 # f, w and g are the named models of users and items, as in the paper, with the bounds of w that hold such a
 # game together; all pairs are weighed, and a pair is shown if it beats a pool of unseen items.
 PAIRS: dict[str, Any] = {
-    "players": "models", "reweight": "all", "domain": "sampled", "floor": 0.5, "ceiling": 2.0, "penalty": 0.5,
+    **GAME, "players": "models", "reweight": "all", "domain": "sampled", "floor": 0.5, "ceiling": 2.0,
+    "penalty": 0.5,
 }  # fmt: skip
 # The paper's length of vectors and loss; a step learns from its item and three negatives.
 SEQUENCE: dict[str, Any] = {"embedding_dim": 32, "history_length": 50, "pairs": "sampled", "loss": "logistic"}
@@ -21,13 +24,13 @@ DEBIASED = {
     "AC-MF": Recipe("mf", "adversarial"),
 }
 MCF = {"MCF": Recipe("mf")}
-DT_MCF = {"DT-MCF": Recipe("mf", "transport")}
+DT_MCF = {"DT-MCF": Recipe("mf", "transport", GAME)}
 # Not in the paper: plain training that draws its negatives as transport does, to tell the two apart.
 MCF_PROPOSALS = {"MCF, same proposals": Recipe("mf", "plain", {"hard_negatives": 1})}
-NCF = {"NCF": Recipe("ncf"), "DT-NCF": Recipe("ncf", "transport")}
+NCF = {"NCF": Recipe("ncf"), "DT-NCF": Recipe("ncf", "transport", GAME)}
 ATTENTION = {
     "Attn": Recipe("attention", "plain", SEQUENCE),
-    "DT-Attn": Recipe("attention", "transport", SEQUENCE),
+    "DT-Attn": Recipe("attention", "transport", SEQUENCE | GAME),
 }
 MAIN = {**POP, **EASE, **DEBIASED, **MCF, **MCF_PROPOSALS, **DT_MCF, **NCF, **ATTENTION}
 # DT-(f/w/g), M for MCF and N for NCF.
@@ -46,5 +49,5 @@ OF_PAIRS = {
 WIDE_DEEP = {
     "D&W": Recipe("wide_deep"),
     "IPW-D&W": Recipe("wide_deep", "ipw"),
-    "DT-D&W": Recipe("wide_deep", "transport"),
+    "DT-D&W": Recipe("wide_deep", "transport", GAME),
 }
