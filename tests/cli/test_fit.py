@@ -40,7 +40,7 @@ def test_a_run_folder_holds_everything(towpath, events: Path, tmp_path: Path) ->
     assert [row["epoch"] for row in rows] == [1, 2]
 
 
-def test_people_see_notes_epochs_and_a_table(towpath, events: Path, tmp_path: Path) -> None:
+def test_people_see_notes_progress_and_a_table(towpath, events: Path, tmp_path: Path) -> None:
     answer = towpath("fit", events, *QUICK, "--out", tmp_path / "run")
     assert answer.code == 0
     assert "guessed" in answer.err
