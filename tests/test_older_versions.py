@@ -59,5 +59,6 @@ def test_a_run_with_a_setting_that_has_another_name_now(
     capsys.readouterr()
     assert main([*fit, "--resume"]) == 2
     sentence = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "was started with recipe.settings.head_negatives = 0" in sentence
+    assert "was started by another version of towpath (0.1.0), whose settings differ" in sentence
+    assert "(hard_negatives, head_negatives)" in sentence
     assert main(["evaluate", str(tmp_path / "run")]) == 0  # the finished model can still be used

@@ -1,10 +1,12 @@
 """Models and methods that installed packages register by entry points."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, TypeVar
 
 from towpath.errors import ConfigError, unknown_name
+
+Class = TypeVar("Class", bound=type)
 
 
 def registered(group: str) -> dict[str, EntryPoint]:
@@ -60,6 +62,14 @@ def imported(entry: EntryPoint) -> Any:  # whatever is registered
             f"{entry.name!r} of the group {entry.group} cannot be imported from {entry.value} "
             f"({type(error).__name__}: {error}); mend or uninstall the package that registers it."
         ) from error
+
+
+def class_among(path: str, classes: Sequence[Class]) -> Class | None:
+    """The one of these classes that a file names as module:qualname; None if it is none of them."""
+    here = [kind for kind in classes if class_path(kind) == path]
+    # A class may have moved since, out of a notebook say; its own name is still the same.
+    moved = [kind for kind in classes if kind.__qualname__ == path.partition(":")[2]]
+    return next(iter(here or moved), None)
 
 
 def class_path(kind: type) -> str:

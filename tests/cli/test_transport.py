@@ -42,8 +42,17 @@ def test_one_player_is_enough_and_the_other_is_like_f(towpath, events: Path, tmp
         (["--method", "transport", "--g", "mg"], "There is no model 'mg'; did you mean 'mf'?"),
         (
             ["--method", "transport", "--g", "mf", "--set", "players=margin"],
-            "--g means players=models, and --set players=margin says otherwise",
+            "g=mf means players=models, and players=margin says otherwise",
         ),
+        (
+            ["--method", "transport", "--set", "w=mf", "--set", "solver=library"],
+            "w=mf means solver=game, and solver=library says otherwise",
+        ),
+        (
+            ["--method", "transport", "--set", "players=models", "--set", "solver=library"],
+            "only the game has players, so players=models needs solver=game",
+        ),
+        (["--method", "transport", "--w", "mf", "--set", "w=ncf"], "--w mf and --set w=ncf disagree"),
         (["--method", "transport", "--f", "ease"], "The method 'transport' needs a model with parameters"),
         (["--method", "transport", "--set", "floor=9", "--set", "ceiling=5"], "floor (9.0) cannot exceed"),
     ],

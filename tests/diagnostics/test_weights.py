@@ -78,10 +78,9 @@ def test_methods_without_w_and_players_of_another_form_are_refused():
 def test_bins_hold_every_pair_once_and_keep_equal_ones_together():
     x = np.array([1, 1, 1, 1, 2, 3, 4, 5])
     bins = binned(x, np.arange(8.0), bins=4)
-    assert sum(one.pairs for one in bins) == 8
-    assert bins[0].x == 1
-    assert bins[0].pairs == 4
-    assert bins[0].mean == 1.5
-    assert [one.x for one in bins] == sorted(one.x for one in bins)
-    (only,) = binned(np.ones(5), np.arange(5.0))
+    assert sum(weight.n for _, weight in bins) == 8
+    x, weight = bins[0]
+    assert (x, weight.n, weight.mean) == (1, 4, 1.5)
+    assert [x for x, _ in bins] == sorted(x for x, _ in bins)
+    ((_, only),) = binned(np.ones(5), np.arange(5.0))
     assert (only.low, only.high) == pytest.approx((0.4, 3.6))

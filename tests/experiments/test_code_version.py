@@ -10,7 +10,7 @@ import pytest
 from small import small_split
 from towpath.errors import ConfigError
 from towpath.experiments import code_version as module
-from towpath.experiments.code_version import NUMERIC, code_version, outside_sources, syntax_of
+from towpath.experiments.code_version import NUMERIC, code_version, digest_of, outside_sources, syntax_of
 from towpath.experiments.compare import compare_fits
 from towpath.experiments.pool import Work
 from towpath.experiments.result_store import ResultStore
@@ -50,6 +50,27 @@ def test_it_is_about_what_the_code_does() -> None:
     assert syntax_of('"""Says one thing."""\nx = 1  # one\n') == syntax_of('"""Another."""\n\nx = (1)\n')
     assert syntax_of("x = 1") != syntax_of("x = 2")
     assert len(code_version()) == 12
+
+
+def test_only_changed_modules_are_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, known = tmp_path / "package", tmp_path / "cache" / "known.json"
+    for name in NUMERIC:
+        path = package / name if name.endswith(".py") else package / name / "one.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n")
+    parsed: list[str] = []
+    monkeypatch.setattr(module, "syntax_of", lambda source: parsed.append(source) or syntax_of(source))
+    first = digest_of(package, known)
+    assert len(parsed) == len(NUMERIC)
+    assert digest_of(package, known) == first
+    assert len(parsed) == len(NUMERIC)
+    (package / "rng.py").write_text("x = 23\n")
+    changed = digest_of(package, known)
+    assert changed != first
+    assert parsed[len(NUMERIC) :] == ["x = 23\n"]
+    assert digest_of(package, tmp_path / "rng.py" / "not-a-folder") == changed
+    known.write_text("no JSON")
+    assert digest_of(package, known) == changed
 
 
 def test_layers_that_decide_numbers_are_in_it_and_no_others() -> None:

@@ -5,24 +5,33 @@ import pickle
 from pathlib import Path
 
 import pytest
+import torch
 from torch import Tensor
 
 import towpath
 from impressions import impressions_split
 from small import small_split
-from towpath.errors import ConfigError
+from towpath.data.interactions import Interactions
+from towpath.errors import ArtifactError, ConfigError
+from towpath.experiments.code_version import outside_sources
 from towpath.experiments.pool import Work
 from towpath.experiments.trials import read_best
 from towpath.experiments.tune import Tuning, tune
 from towpath.methods.method import Method
 from towpath.methods.recipe import Recipe
+from towpath.methods.run import fit
 from towpath.models.factorization import Factorization
+from towpath.models.headed import Headed
 from towpath.models.popularity import Popularity
-from towpath.models.scorer import Context, Scorer
+from towpath.models.scorer import Context, Scorer, Settings, Sizes
+from towpath.rng import Rng
+from towpath.training.fit import EpochMetrics
 from towpath.training.plain import PlainLearner, PlainSettings
 
 SPLIT = small_split()
+SHOWN = impressions_split(users=60, rows=1500)
 QUICK = {"epochs": 2, "batch_size": 64, "embedding_dim": 4}
+SHORT = {"epochs": 2, "batch_size": 64}
 
 
 class Inverted(Popularity):
@@ -34,6 +43,27 @@ class Inverted(Popularity):
 
 class Mine(Factorization):
     """A factorisation with a name of its own."""
+
+
+class Other(Factorization):
+    """A factorisation for players."""
+
+
+class Plain(Scorer):
+    """A bias for every item: not a factorisation, so that transport on impressions makes it a tower."""
+
+    settings_type = Settings
+
+    def __init__(self, settings: Settings, sizes: Sizes) -> None:
+        super().__init__(settings, sizes)
+        self.bias = torch.nn.Parameter(torch.zeros(sizes.items))
+
+    def initialise(self, train: Interactions, rng: Rng) -> None:
+        with torch.no_grad():
+            self.bias.normal_(0.0, 0.1, generator=rng.torch("bias"))
+
+    def score(self, context: Context, items: Tensor) -> Tensor:
+        return self.bias[items].expand(len(context.users), -1)
 
 
 class Counting(PlainLearner):
@@ -82,11 +112,56 @@ def test_a_class_plays_by_the_rules_of_other_methods() -> None:
         Recipe(Mine, COUNTING, {"epoch": 2}).resolve()
 
 
-def test_heads_on_a_class_that_nobody_registers_are_refused_in_a_sentence() -> None:
-    """A model with heads is saved with the name of its tower, which must then be found again."""
-    shown = impressions_split(users=60, rows=1500)
-    with pytest.raises(ConfigError, match=r"No installed package registers the model '.*:Mine'"):
-        towpath.fit(shown, Mine, "esmm", **QUICK)
+@pytest.mark.parametrize("method", ["esmm", "transport"])
+def test_a_class_is_the_tower_of_heads(method: str, tmp_path: Path) -> None:
+    done = towpath.fit(SHOWN, Plain, method, **SHORT)
+    assert isinstance(done.scorer, Headed)
+    assert isinstance(done.scorer.tower, Plain)
+    towpath.save(done, SHOWN, tmp_path / "model")
+    before = towpath.recommender(done, SHOWN).recommend("u3", k=5)
+    assert towpath.load(tmp_path / "model", models=[Plain]).recommend("u3", k=5) == before
+    with pytest.raises(ArtifactError, match=r"'.*:Plain', .* hand its class to towpath.load"):
+        towpath.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("method", "setting"), [("transport", "w"), ("transport", "g"), ("adversarial", "g")]
+)
+def test_a_class_plays_next_to_f(method: str, setting: str, tmp_path: Path) -> None:
+    recipe = Recipe(Mine, method, QUICK | {setting: Other, "hard_negatives": 0})
+    assert recipe.resolved()["settings"][setting] == f"{__name__}:Other"
+    done = fit(SPLIT, recipe)
+    assert f"{__name__}" in outside_sources(recipe)  # so a changed class is another result
+    towpath.save(done, SPLIT, tmp_path / "model")
+    assert towpath.load(tmp_path / "model", models=[Mine]).recommend("u3").items
+    # Stopped after the first epoch and resumed, it ends with the same numbers.
+    stopped: list[int] = []
+
+    def stop(row: EpochMetrics) -> None:
+        stopped.append(int(row["epoch"]))
+        if len(stopped) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(SPLIT, recipe, checkpoint=tmp_path / "checkpoint", watch=stop)
+    again = fit(SPLIT, recipe, checkpoint=tmp_path / "checkpoint", watch=stop)
+    assert again.history[-1]["loss"] == done.history[-1]["loss"]
+
+
+def test_naming_a_player_plays_the_game_also_where_there_are_impressions() -> None:
+    library = fit(SHOWN, Recipe("mf", "transport", QUICK))
+    assert "ess" not in library.history[-1]
+    for asked in ({"w": "mf"}, {"g": Other}, {"players": "models"}):
+        game = fit(SHOWN, Recipe("mf", "transport", QUICK | {"list_length": 5} | asked))
+        assert {name.partition(".")[0] for name in game.auxiliary_state} == {"w", "g"}
+    with pytest.raises(ConfigError, match="w=mf means players=models, and players=margin says otherwise"):
+        towpath.fit(SHOWN, "mf", "transport", w="mf", players="margin")
+
+
+def test_a_search_with_a_class_among_the_settings_is_stored(tmp_path: Path) -> None:
+    recipe = Recipe("mf", "adversarial", QUICK | {"g": Other, "warm_epochs": 1})
+    tune(SPLIT, Tuning(recipe, {"l2": (0.0,)}), work=Work(folder=tmp_path / "search"))
+    assert read_best(tmp_path / "search")[0].settings["g"] == f"{__name__}:Other"
 
 
 def test_own_classes_are_compared_and_tuned(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from towpath.device import device_of
 from towpath.errors import ConfigError
 from towpath.models.capabilities import score_with_norm
+from towpath.models.model_setting import ModelSetting
 from towpath.models.players import longest_history, player_model
 from towpath.models.registry import refuse_untrainable
 from towpath.models.scorer import Scorer, Settings
@@ -25,7 +26,7 @@ LabelEffect = Literal["interaction", "additive"]
 class AdversarialSettings(Settings):
     """Settings of adversarial counterfactual learning."""
 
-    g: str = Field("", description="Model that plays the adversary g; empty: the same as f.")
+    g: ModelSetting = Field("", description="Model that plays the adversary g; empty: the same as f.")
     adversary_fit: float = Field(0.5, ge=0, description="Weight of the adversary's own loss on the feedback.")
     hinge_margin: float = Field(
         0.1,

@@ -9,6 +9,7 @@ from towpath.data.interactions import Interactions
 from towpath.device import device_of
 from towpath.errors import ConfigError
 from towpath.models.capabilities import score_with_norm
+from towpath.models.model_setting import ModelSetting
 from towpath.models.players import longest_history, player_rng
 from towpath.models.registry import model_type, parse_settings, refuse_untrainable
 from towpath.models.scorer import Scorer, Settings
@@ -25,7 +26,7 @@ from towpath.training.task import TrainingTask
 class DoublyRobustSettings(PropensitySettings):
     """Settings of doubly robust joint learning."""
 
-    imputation: str = Field("", description="Model that imputes labels; empty: the same as f.")
+    imputation: ModelSetting = Field("", description="Model that imputes labels; empty: the same as f.")
     imputation_dim: int = Field(8, ge=1, description="Its embedding_dim, where it has one.")
     learning_rate_imputation: float = Field(0.01, gt=0, description="Step size of the imputation model.")
     logit_limit: float = Field(

@@ -105,23 +105,18 @@ def _with_players(settings: dict[str, Any], options: FitOptions) -> dict[str, An
     named = {player: name for player in "wg" if (name := getattr(options, player)) is not None}
     if not named:
         return settings
-    asked: dict[str, Any] = {}
     for player, name in named.items():
-        if player not in (players := method_named(options.method).players):
+        if player not in method_named(options.method).players:
             raise ConfigError(
                 f"--{player} names the model of a player next to f, and the method {options.method!r} has no "
                 f"player {player}; add --method transport, or leave it out."
             )
-        asked |= {**players[player], player: name}
-    for key, value in asked.items():
-        if settings.get(key, value) != value:
+        if settings.get(player, name) != name:
             raise ConfigError(
-                f"--{player} means {key}={value}, and --set {key}={settings[key]} says otherwise; "
-                "leave one of them out."
+                f"--{player} {name} and --set {player}={settings[player]} disagree; leave one of them out."
             )
-    for player, name in named.items():
         refuse_untrainable(name, f"--{player}")
-    return settings | asked
+    return settings | named
 
 
 def _plan(data: str, recipe: "Recipe", options: FitOptions, prepare: Preparation, output: Output) -> "Plan":

@@ -1,7 +1,6 @@
 """The weights of training pairs that a method has learned, and how they lie along something else."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +12,12 @@ from towpath.methods.recipe import Recipe
 from towpath.methods.registry import method_named
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
+from towpath.stats.estimate import Estimate
 from towpath.training.task import TrainingTask
 from towpath.training.weighed_pairs import WeighedPairs
 
-
-@dataclass(frozen=True)
-class Bin:
-    """The weights of the pairs that lie close to each other in something."""
-
-    x: float  # median of what they are close in
-    mean: float
-    low: float  # a tenth of the pairs weigh less
-    high: float  # a tenth weigh more
-    pairs: int
+# The median of what some pairs are close in, and their mean weight.
+Bin = tuple[float, Estimate]
 
 
 def learns_weights(recipe: Recipe) -> bool:
@@ -57,5 +49,6 @@ def binned(x: NDArray[np.number], weights: NDArray[np.float64], bins: int = 20) 
 
 
 def _bin(x: NDArray[np.number], weights: NDArray[np.float64]) -> Bin:
-    low, high = np.quantile(weights, [0.1, 0.9])
-    return Bin(float(np.median(x)), float(weights.mean()), float(low), float(high), len(x))
+    low, high = (float(end) for end in np.quantile(weights, [0.1, 0.9]))
+    weight = Estimate(float(weights.mean()), low, high, len(x), "middle 80 % of the pairs", 0.8)
+    return float(np.median(x)), weight

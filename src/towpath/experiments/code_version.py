@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import inspect
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,7 +12,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from towpath.errors import ConfigError
+from towpath.errors import ArtifactError, ConfigError
+from towpath.files import write_text
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import method_named
 from towpath.models.registry import model_type
@@ -30,13 +32,39 @@ _PACKAGE = Path(__file__).parents[1]
 @cache
 def code_version() -> str:
     """A digest of the numeric layers of this package; comments, docstrings and formatting do not count."""
-    digest = hashlib.sha256()
+    return digest_of(_PACKAGE, _PACKAGE / "__pycache__" / "code_version.json")
+
+
+def digest_of(package: Path, known: Path) -> str:
+    """The digest of a package. `known` is a file with those of its modules, by time of change and size.
+
+    To parse all modules takes half a second, so that only those are parsed that have changed since.
+    """
+    before, now = _read_known(known), {}
     for name in NUMERIC:
-        path = _PACKAGE / name
+        path = package / name
         for module in sorted(path.rglob("*.py")) if path.suffix != ".py" else [path]:
-            digest.update(str(module.relative_to(_PACKAGE)).encode())
-            digest.update(syntax_of(module.read_text(encoding="utf-8")).encode())
-    return digest.hexdigest()[:_LENGTH]
+            key, stat = str(module.relative_to(package)), module.stat()
+            state = [stat.st_mtime_ns, stat.st_size]
+            found = before.get(key, [])
+            now[key] = found if found[:2] == state else [*state, _module_digest(module)]
+    if now != before:
+        with suppress(ArtifactError):  # where nothing can be written, they are parsed every time
+            write_text(known, json.dumps(now))
+    parts = "".join(f"{key} {digest}\n" for key, (*_, digest) in now.items())
+    return hashlib.sha256(parts.encode()).hexdigest()[:_LENGTH]
+
+
+def _module_digest(module: Path) -> str:
+    return hashlib.sha256(syntax_of(module.read_text(encoding="utf-8")).encode()).hexdigest()
+
+
+def _read_known(path: Path) -> dict[str, list[Any]]:
+    """Module -> time of change, size and digest; empty where the file is not there or not readable."""
+    with suppress(OSError, ValueError):
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return known if isinstance(known, dict) else {}
+    return {}
 
 
 def syntax_of(source: str) -> str:
@@ -69,7 +97,7 @@ def _models_of(recipe: Recipe) -> Iterator[type]:
     """The class of the model, and of the models that the settings name, such as those of w and g."""
     yield model_type(recipe.model)
     for value in recipe.settings.values():
-        if isinstance(value, str):
+        if isinstance(value, str | type):
             with suppress(ConfigError):  # most texts among the settings are no names of models
                 yield model_type(value)
 

@@ -100,7 +100,7 @@ class Tuning:
     def record(self) -> Record:
         """Everything about the search, ready for JSON."""
         search = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "recipe"}
-        recipe = {**self.recipe.names, "settings": dict(self.recipe.settings)}
+        recipe = {**self.recipe.names, "settings": self.recipe.named_settings}
         return {**recipe, **search, "grid": {name: list(values) for name, values in self.searched.items()}}
 
 
@@ -178,7 +178,7 @@ class Tuned:
         """The best recipe with its validation metrics, ready for JSON."""
         means = {f"validation_{m}": self.best.mean(m) for m in get_args(Metric)}
         selection = {"chosen_by": f"validation {self.tuning.metric}@10", "seeds": list(self.tuning.seeds)}
-        return {**self.recipe.names, "settings": dict(self.recipe.settings), **means, **selection}
+        return {**self.recipe.names, "settings": self.recipe.named_settings, **means, **selection}
 
 
 def _is_number(value: Any) -> bool:
@@ -264,9 +264,9 @@ def _trial(split: Split, recipe: Recipe) -> Trial:
     try:
         fitted = fit(split, recipe)
     except (TrainingError, ConfigError) as error:
-        return Trial(dict(recipe.settings), recipe.seed, {}, 0, 0, 0.0, str(error), recipe.resolved())
+        return Trial(recipe.named_settings, recipe.seed, {}, 0, 0, 0.0, str(error), recipe.resolved())
     return Trial(
-        settings=dict(recipe.settings),
+        settings=recipe.named_settings,
         seed=recipe.seed,
         metrics=Validator(split, k=10)(fitted.scorer),
         epochs=len(fitted.history),

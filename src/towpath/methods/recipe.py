@@ -7,6 +7,7 @@ from typing import Any
 from towpath.device import device_named
 from towpath.errors import ConfigError, unknown_name
 from towpath.methods.registry import AnyMethod, method_name, method_named
+from towpath.models.model_setting import named
 from towpath.models.registry import Model, model_name, model_type, parse_settings, refuse_untrainable
 from towpath.models.scorer import Settings
 from towpath.training.settings import TrainingSettings
@@ -27,7 +28,8 @@ class Recipe:
     """A model, a method, what was set about either, and a seed.
 
     Model and method are names, or a class that extends Scorer and a Method of the user's own. `settings` is
-    flat: each key belongs to the model, the fit loop or the method, and none to two of them.
+    flat: each key belongs to the model, the fit loop or the method, and none to two of them. Where a setting
+    is a model, it may be such a class as well.
     """
 
     model: Model = "mf"
@@ -51,6 +53,11 @@ class Recipe:
         """The names of model and method, ready for JSON."""
         return {"model": self.model_name, "method": self.method_name}
 
+    @property
+    def named_settings(self) -> dict[str, Any]:
+        """What was set, ready for JSON."""
+        return named(self.settings)
+
     def resolve(self) -> Resolved:
         """Every setting as it will be used.
 
@@ -61,7 +68,7 @@ class Recipe:
         self._refuse_other_models()
         # What suits the method comes after what suits the model, and what was asked for after both.
         shares: list[dict[str, Any]] = [{}, self._suited(), {}]
-        for key, value in self.settings.items():
+        for key, value in self._asked().items():
             owner = next((i for i, kind in enumerate(kinds) if key in kind.model_fields), None)
             if owner is None:
                 known = {name for kind in kinds for name in kind.model_fields}
@@ -81,6 +88,19 @@ class Recipe:
         for part in (parts.model, parts.training, parts.method):
             settings |= part.model_dump(mode="json")
         return {**self.names, "settings": settings, "seed": self.seed}
+
+    def _asked(self) -> dict[str, Any]:
+        """What was set, with what naming a player implies; values of any type."""
+        asked = dict(self.settings)
+        for player, implied in method_named(self.method).players.items():
+            for key, value in implied.items() if asked.get(player) else ():
+                if self.settings.get(key, value) not in (value, "auto"):
+                    raise ConfigError(
+                        f"{player}={model_name(asked[player])} means {key}={value}, and "
+                        f"{key}={self.settings[key]} says otherwise; leave one of them out."
+                    )
+                asked[key] = value
+        return asked
 
     def _suited(self) -> dict[str, Any]:
         """Defaults of the fit loop for this model and this method."""

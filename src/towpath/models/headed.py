@@ -16,6 +16,7 @@ from towpath.models.capabilities import (
     with_item_similarity,
     with_pair_features,
 )
+from towpath.models.model_setting import ModelSetting
 from towpath.models.pair_tables import table_of
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
@@ -24,7 +25,7 @@ from towpath.rng import Rng
 class HeadedSettings(Settings):
     """Settings of a tower with heads; methods that need one make it themselves."""
 
-    tower: str = Field("mf", description="Model that scores pairs for all heads.")
+    tower: ModelSetting = Field("mf", description="Model that scores pairs for all heads.")
     tower_settings: dict[str, Any] = Field(  # of whatever type a setting has
         {}, description="Settings of that model."
     )
@@ -115,10 +116,8 @@ class Headed(Scorer):
 
 def with_heads(tower: Scorer, heads: int, combine: Literal["sum", "product"]) -> Headed:
     """The tower itself, started already, with fresh heads on it."""
-    from towpath.models.registry import model_name
-
     settings = HeadedSettings(
-        tower=model_name(type(tower)),
+        tower=type(tower),
         tower_settings=tower.settings.model_dump(),
         heads=heads,
         combine=combine,

@@ -4,15 +4,17 @@ from torch import nn
 
 from towpath.data.interactions import Interactions
 from towpath.device import device_of
+from towpath.models.model_setting import ModelSetting
 from towpath.models.registry import build
 from towpath.models.scorer import Scorer
 from towpath.rng import Rng
 
 
-def player_model(name: str, player: str, scorer: Scorer, train: Interactions, rng: Rng) -> Scorer:
+def player_model(name: ModelSetting, player: str, scorer: Scorer, train: Interactions, rng: Rng) -> Scorer:
     """A filled model of its own for this player: the named one with its defaults, or another one like f.
 
-    `scorer` is f, which stays as it is; an empty name asks for its class and its settings.
+    The name may be a class; an empty one asks for the class and the settings of f, the `scorer`, which stays
+    as it is.
     """
     model = build(name, {}, scorer.sizes) if name else type(scorer)(scorer.settings, scorer.sizes)
     model.initialise(train, player_rng(rng, player))

@@ -157,7 +157,7 @@ def _along(
         return []
     length = min(map(len, rows))
     return [
-        (float(np.mean([row[i].x for row in rows])), over_seeds([row[i].mean for row in rows]))
+        (float(np.mean([row[i][0] for row in rows])), over_seeds([row[i][1].mean for row in rows]))
         for i in range(length)
     ]
 

@@ -3,13 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from towpath.diagnostics.weights import Bin, binned
+from towpath.diagnostics.weights import binned
 from towpath.reports.bands import BandPoint, BandStyle, draw_band
 from towpath.reports.figures import Figure
 from towpath.reports.lines import Axes
 from towpath.reports.page import Section
 from towpath.reports.tables import Cell, Table
-from towpath.stats.estimate import Estimate
 from towpath.training.weighed_pairs import WeighedPairs
 
 _AVERAGE = ("average", 1.0)
@@ -72,7 +71,7 @@ def _margin_points(pairs: WeighedPairs) -> list[BandPoint]:
         p
         for part, bins in zip(parts, (15, 5), strict=True)
         if len(part)
-        for p in _points(binned(part.margins, part.weights, bins))
+        for p in binned(part.margins, part.weights, bins)
     ]
 
 
@@ -82,9 +81,4 @@ def _by_popularity(pairs: WeighedPairs, item_counts: NDArray[np.int64]) -> Figur
     events = np.maximum(1, item_counts[part.items])
     axes = Axes("training events of the item", "weight", zero=False, small=True)
     caption = f"By popularity of the item, all reweighed pairs. {_RANGE}"
-    return draw_band(_points(binned(events, part.weights)), axes, caption, BandStyle(_AVERAGE, ratios=True))
-
-
-def _points(bins: list[Bin]) -> list[BandPoint]:
-    how, level = "middle 80 % of the pairs", 0.8
-    return [(one.x, Estimate(one.mean, one.low, one.high, one.pairs, how, level)) for one in bins]
+    return draw_band(binned(events, part.weights), axes, caption, BandStyle(_AVERAGE, ratios=True))

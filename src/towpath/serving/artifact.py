@@ -8,7 +8,8 @@ players.safetensors   what others than the scorer learned, where a method has th
 manifest.json         what it is, and a checksum of every file
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -30,10 +31,11 @@ from towpath.data.vocabulary import Vocabulary
 from towpath.data.whole import whole_split
 from towpath.errors import ArtifactError, ConfigError
 from towpath.files import ARTIFACT, PROOFS, Manifest, new_folder, read_manifest, write_manifest
+from towpath.models.model_setting import with_classes
 from towpath.models.registry import model_name, model_type
 from towpath.models.scorer import Scorer, Sizes
 from towpath.models.tensors import write_tensors
-from towpath.plugins import class_path
+from towpath.plugins import class_among, class_path
 from towpath.training.fit import Fit
 
 FILES = ("model.safetensors", "history.safetensors", "users.parquet", "items.parquet")
@@ -147,7 +149,9 @@ def load_artifact(folder: Path, models: Sequence[type[Scorer]] = ()) -> Artifact
 
 def _read_scorer(manifest: Manifest, path: Path, models: Sequence[type[Scorer]]) -> Scorer:
     kind = _class_of(manifest, models)
-    scorer = kind(kind.settings_type(**manifest["settings"]), Sizes.from_json(manifest["sizes"]))
+    settings = kind.settings_type(**with_classes(manifest["settings"], models))
+    with _asking_for_a_class():
+        scorer = kind(settings, Sizes.from_json(manifest["sizes"]))
     scorer.load_state_dict(load_file(path))
     return scorer.eval()
 
@@ -155,13 +159,18 @@ def _read_scorer(manifest: Manifest, path: Path, models: Sequence[type[Scorer]])
 def _class_of(manifest: Manifest, models: Sequence[type[Scorer]]) -> type[Scorer]:
     """The class handed in that the manifest names, or the registered one; the file itself imports nothing."""
     wanted = str(manifest.get("model_class", ""))  # artifacts of early versions name a registered model only
-    here = [kind for kind in models if class_path(kind) == wanted]
-    # A class may have moved since, out of a notebook say; its own name is still the same.
-    moved = [kind for kind in models if kind.__qualname__ == wanted.partition(":")[2]]
-    if here or moved:
-        return model_type((here or moved)[0])
-    try:
+    given = class_among(wanted, models)
+    if given is not None:
+        return model_type(given)
+    with _asking_for_a_class():
         return model_type(str(manifest["model"]))
+
+
+@contextmanager
+def _asking_for_a_class() -> Iterator[None]:
+    """A block in which an unknown model says how its class can be given."""
+    try:
+        yield
     except ConfigError as error:
         raise ArtifactError(
             f"{error} The artifact asks for it: install the package that registers it, or hand its class to "

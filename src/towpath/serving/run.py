@@ -19,6 +19,7 @@ from towpath.errors import ArtifactError, ConfigError
 from towpath.files import MANIFEST, damaged, new_folder, refuse_unwritable, write_text
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import FixedEpochs, fit
+from towpath.models.model_setting import with_classes
 from towpath.models.scorer import Scorer
 from towpath.serving.artifact import Artifact, artifact_of, library_versions, load_artifact, save_artifact
 from towpath.training.fit import EpochMetrics, Fit
@@ -51,7 +52,7 @@ class Run:
 
     def __init__(self, folder: Path, models: Sequence[type[Scorer]] = ()) -> None:
         self.folder = folder
-        self._models = models  # classes of the caller's own, next to those that are registered
+        self.models = models  # classes of the caller's own, next to those that are registered
         self.record = _read_record(folder)
 
     @property
@@ -67,7 +68,7 @@ class Run:
                 f"The run {self.folder} has not finished; continue it with the same towpath fit command "
                 "and --resume."
             )
-        return load_artifact(self.folder / "artifact", self._models)
+        return load_artifact(self.folder / "artifact", self.models)
 
     @cached_property
     def split(self) -> Split:
@@ -113,8 +114,10 @@ class Run:
 
 
 def recipe_of(run: Run) -> Recipe:
-    """The recipe as it was resolved."""
-    return Recipe(**{key: run.record["recipe"][key] for key in ("model", "method", "settings", "seed")})
+    """The recipe as it was resolved, with the classes that were handed in where it names them."""
+    recipe = {key: run.record["recipe"][key] for key in ("model", "method", "settings", "seed")}
+    recipe |= {"settings": with_classes(recipe["settings"], run.models)}
+    return Recipe(**with_classes(recipe, run.models))
 
 
 def refuse_nothing_left(run: Run) -> None:
@@ -181,6 +184,7 @@ def _no_run(folder: Path) -> ArtifactError:
 
 def _refuse_another_plan(run: Run, plan: Plan) -> None:
     """Nothing, unless going on would mix two recipes or two data sets."""
+    _refuse_other_settings(run, plan)
     old = _flat({key: run.record[key] for key in ("recipe", "data")})
     asked = json.loads(json.dumps(plan.record, default=str))
     new = _flat({key: asked[key] for key in ("recipe", "data")})
@@ -193,6 +197,20 @@ def _refuse_another_plan(run: Run, plan: Plan) -> None:
         raise ConfigError(
             f"{run.folder} was started with {key} = {old.get(key)!r}, and now it is {new.get(key)!r}; "
             "resume with what it was started with, or choose another --out."
+        )
+
+
+def _refuse_other_settings(run: Run, plan: Plan) -> None:
+    """Nothing, unless the run has other settings than this version knows for the same model and method."""
+    old, new = run.record["recipe"], plan.record["recipe"]
+    if (old["model"], old["method"]) != (new["model"], new["method"]):
+        return
+    different = set(old["settings"]) ^ set(new["settings"])
+    if different:
+        version = run.record.get("versions", {}).get("towpath", "an unknown version")
+        raise ArtifactError(
+            f"{run.folder} was started by another version of towpath ({version}), whose settings differ "
+            f"({', '.join(sorted(different))}); finish it with that version, or fit again with another --out."
         )
 
 

@@ -10,10 +10,11 @@ from towpath.transport.settings import TransportSettings
 
 
 def transport_learner(task: TrainingTask, settings: TransportSettings) -> Learner:
-    """On impressions where the log has them, otherwise the game on clicks."""
+    """On impressions where the log has them, otherwise the game; the game too where players were named."""
     log = task.train.impressions
     positives_alone = log is None or log.labels is None or bool(log.labels.all())
-    if settings.solver == "game" or (settings.solver == "auto" and positives_alone):
+    wanted = settings.solver == "game" or settings.players == "models"  # only the game has players
+    if wanted or (settings.solver == "auto" and positives_alone):
         return TransportLearner(task, settings)
     if isinstance(task.scorer, Factorization):
         return ImpressionLearner(task, settings)

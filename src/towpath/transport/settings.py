@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from towpath.errors import ConfigError
+from towpath.models.model_setting import ModelSetting
 from towpath.models.registry import refuse_untrainable
 from towpath.training.settings import TrainingSettings
 from towpath.transport.impressions.settings import LibrarySettings
@@ -23,12 +24,16 @@ class TransportSettings(LibrarySettings):
 
     players: Players = Field(
         "margin",
-        description="What w and g see: `margin`, a pair's score minus that of the last item its user "
-        "would be shown (the critic is then exact); `models`, the pair itself, through "
-        "models of their own.",
+        description="What w and g see in the game: `margin`, a pair's score minus that of the last item its "
+        "user would be shown (the critic is then exact); `models`, the pair itself, through "
+        "models of their own. Naming w or g means `models`, and `models` means the game.",
     )
-    w: str = Field("", description="Model that plays w when players=models; empty: the same as f.")
-    g: str = Field("", description="Model that plays g when players=models; empty: the same as f.")
+    w: ModelSetting = Field(
+        "", description="Model that plays w: a name or, in Python, a class; empty: the same as f."
+    )
+    g: ModelSetting = Field(
+        "", description="Model that plays g: a name or, in Python, a class; empty: the same as f."
+    )
     reweight: Reweight = Field(
         "unlabelled",
         description="Which pairs w reweights: `unlabelled` ones only, since what a user has interacted "
@@ -97,6 +102,8 @@ class TransportSettings(LibrarySettings):
         for player, model in (("w", self.w), ("g", self.g)):
             if model:
                 refuse_untrainable(model, player)
+        if self.players == "models" and self.solver == "library":
+            raise ValueError("only the game has players, so players=models needs solver=game, not library")
         if self.floor > self.ceiling:
             raise ValueError(f"floor ({self.floor}) cannot exceed ceiling ({self.ceiling})")
         if self.domain == "ranking" and self.relaxation != "hard":
