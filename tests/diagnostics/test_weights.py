@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from small import small_split
-from towpath.diagnostics.weights import binned, weigh_pairs
+from towpath.diagnostics.weights import binned, critic_values, weigh_pairs
 from towpath.errors import ArtifactError, ConfigError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
@@ -84,3 +84,20 @@ def test_bins_hold_every_pair_once_and_keep_equal_ones_together():
     assert [x for x, _ in bins] == sorted(x for x, _ in bins)
     ((_, only),) = binned(np.ones(5), np.arange(5.0))
     assert (only.low, only.high) == pytest.approx((0.4, 3.6))
+
+
+@pytest.mark.parametrize("lipschitz", ["max-norm", "frozen"])
+def test_a_critic_that_is_a_model_can_be_asked_about_any_pair(lipschitz):
+    recipe = Recipe("mf", "transport", FAST | {"players": "models", "lipschitz": lipschitz})
+    fitted = fit(SPLIT, recipe)
+    critic = critic_values(fitted.scorer, fitted.auxiliary_state, SPLIT.train, recipe)
+    users, items = np.array([0, 1, 1]), np.array([3, 3, 4])
+    assert critic(users, items).shape == (3,)
+    assert np.array_equal(critic(users, items)[::-1], critic(np.flip(users).copy(), np.flip(items).copy()))
+    assert len(np.unique(critic(users, items))) == 3
+
+
+def test_a_critic_of_margins_and_methods_without_a_critic_have_none_to_ask():
+    for recipe in (Recipe("mf", "transport", FAST), Recipe("mf", "plain", {"epochs": 1})):
+        fitted = fit(SPLIT, recipe)
+        assert critic_values(fitted.scorer, fitted.auxiliary_state, SPLIT.train, recipe) is None

@@ -115,7 +115,7 @@ def evaluate_policy(
     on_log = apply_policy(policy, log, model.tables, model.folds)
     rows = LoggedRows(on_log.chosen / log.propensities, log.rewards, model.predicted(log), on_log.expected)
     _refuse_no_overlap(rows, policy)
-    how = replace(how, max_weight=how.max_weight or _known_bound(log.propensities, on_log.peak))
+    how = replace(how, max_weight=how.max_weight or on_log.largest_weight(log.propensities))
     scales = how.scales if how.tune is None else tune_scales(rows, how.scales, how.tune)
     per_row = {name: estimator(rows, scales) for name, estimator in ESTIMATORS.items()}
     weighted = WeightedRows(
@@ -132,11 +132,6 @@ def evaluate_policy(
         notes=log.notes,
         log_warnings=log.warnings,
     )
-
-
-def _known_bound(propensities: Values, peak: float) -> float | None:
-    """The largest weight that is possible, if the log was made with one propensity throughout."""
-    return peak / float(propensities[0]) if (propensities == propensities[0]).all() else None
 
 
 def _refuse_no_overlap(rows: LoggedRows, policy: Policy) -> None:

@@ -137,6 +137,10 @@ class PolicyOnLog:
     unseen: float  # its share of actions that the log never took at that position
     peak: float  # its largest chance of anything
 
+    def largest_weight(self, propensities: Values) -> float | None:
+        """The largest weight that is possible, if the log was made with one propensity (n,) throughout."""
+        return self.peak / float(propensities[0]) if (propensities == propensities[0]).all() else None
+
 
 def apply_policy(policy: Policy, log: BanditLog, tables: Values, folds: Codes) -> PolicyOnLog:
     """The policy at every row; tables (folds, positions, actions) and folds (n,) are a reward model's."""

@@ -60,7 +60,7 @@ def diagnose(run: RunFolder, options: DiagnoseOptions, output: Output) -> None:
     )
     with output.working(f"Looking at {run}"):
         found = diagnose_run(opened, k=options.k, log=options.log, columns=columns)
-        write_page(diagnosis_page(found, opened.artifact.item_ids, run.resolve().name), page)
+        write_page(diagnosis_page(found, run.resolve().name), page)
     _show(found, page, output)
 
 
@@ -70,17 +70,21 @@ def _show(found: "Diagnosis", page: Path, output: Output) -> None:
     for warning in found.warnings:
         output.say(f"Warning: {warning}")
     shares = found.evidence.shares()
-    low, high = found.evidence.expected_clicks()
-    d = found.distances
+    clicks, d = found.evidence.expected_clicks(), found.distances
     rows = [
         ("shown to this user", f"{shares['shown_to_user']:.1%}"),
         ("shown to similar users", f"{shares['similar_users']:.1%}"),
         ("item known", f"{shares['item_known']:.1%}"),
         ("never shown", f"{shares['never_shown']:.1%}"),
-        ("clicks per slot", f"{low.mean:.4f} to {high.mean:.4f}"),
+        ("clicks per slot", f"{clicks.low:.4f} to {clicks.high:.4f}"),
+        ("clicks per slot, sure", f"{clicks.sure[0]:.4f} to {clicks.sure[1]:.4f}"),
         ("effective sample size", "no propensities" if found.ess_share is None else f"{found.ess_share:.2%}"),
-        ("distance to the log", f"{d.log_to_recommended:.3f} (noise {d.log_to_itself:.3f})"),
+        (
+            "distance to the log",
+            f"{d.log_to_recommended:.3f} (noise {d.log_to_itself:.3f}, "
+            f"critic {d.critic['log_to_recommended']:.3f})",
+        ),
     ]
-    title = f"{found.evidence.slots:,} slots of {found.users:,} users; evidence: {found.period}"
-    output.show(found.to_json() | {"page": str(page)}, Listing(title, ("", "share of slots"), rows))
+    title = f"Share of {found.evidence.slots:,} slots of {found.users:,} users; evidence: {found.period}"
+    output.show(found.to_json() | {"page": str(page)}, Listing(title, ("", ""), rows))
     output.say(f"Written: {page}")

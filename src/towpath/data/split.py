@@ -28,6 +28,7 @@ Part = Literal["validation", "test"]
 PARTS = ("train", "validation", "test")
 FEATURES = ("user_features", "item_features")
 STORED_AS = Form("split", 1)
+LEAVE_LAST_TWO = "leave-last-two-out"  # how descriptions of such splits begin
 # Hashed piece by piece, so that a fingerprint needs no copy of the table.
 CHUNK_ROWS = 1 << 20
 
@@ -91,7 +92,7 @@ def split_leave_last_two(interactions: Interactions) -> Split:
     Users with fewer than three positives stay in training. The rows of one request (slate) stay together: the
     last request with a positive is for test then. What was shown in between goes to the part that it follows.
     """
-    interactions, description = interactions.rows, "leave-last-two-out"
+    interactions, description = interactions.rows, LEAVE_LAST_TWO
     if interactions.times is None:
         description += " by order of the file (no times)"
     else:

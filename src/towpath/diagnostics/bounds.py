@@ -19,6 +19,8 @@ from towpath.errors import ConfigError
 Values = NDArray[np.float64]
 Kind = Literal["explicit", "order only"]
 
+DELTA = 0.05  # a bound holds with probability 1 - DELTA
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -52,7 +54,7 @@ class Sample:
     n: int
     max_weight: float  # M
     divergence: float = 1.0  # d(Q||P)
-    delta: float = 0.05
+    delta: float = DELTA
 
     def __post_init__(self) -> None:
         """Refuse a probability that is none."""
@@ -112,7 +114,7 @@ def lower_order(divergence_value: float, n: int) -> Bound:
     )
 
 
-def empirical_bernstein_bound(values: Values, most: float, delta: float = 0.05) -> Bound:
+def empirical_bernstein_bound(values: Values, most: float, delta: float = DELTA) -> Bound:
     """Mean + sqrt(2 V L / n) + 7 M L / (3 (n - 1)), L = log(2 / delta) (Maurer and Pontil 2009).
 
     values: (n,) within [0, most], such as w l; V is their sample variance. Needs no divergence.
@@ -150,7 +152,7 @@ def inverse_kl(p: float, budget: float) -> float:
     return float(brentq(lambda q: _binary_kl(p, q) - budget, p, 1 - 1e-15, xtol=1e-14)) if budget > 0 else p
 
 
-def theorem_1_terms(weights: Values, losses: Values, n: int | None = None, delta: float = 0.05) -> Bound:
+def theorem_1_terms(weights: Values, losses: Values, n: int | None = None, delta: float = DELTA) -> Bound:
     """9 M L / n and C_n = sqrt(18 M R_w^2 L / n), L = log(4 / delta), with the learned w plugged in.
 
     R_w^2 = mean(w^2 l^2), M the largest weight. log(1 / (2 delta)) of the paper turns negative; B_n is left
@@ -166,22 +168,25 @@ def theorem_1_terms(weights: Values, losses: Values, n: int | None = None, delta
 
 
 def theorem_2_terms(
-    losses: Values, mass: Values, distances: Values, rho: float, delta: float = 0.05
+    losses: Values, mass: Values, distances: Values, rho: float, steepest: float | None = None
 ) -> Bound:
     """The transported risk on the sample less lam rho, and the two terms with known constants.
 
         max over lam in [0, L_n] of  -lam rho + E_{P_n,f} min_z' [l(z') + lam |z - z'|]
-        + M_F sqrt(log(4 / delta) / n) + sqrt(log(lam + 1) / n)
+        + M_F sqrt(log(4 / delta) / n) + sqrt(log(lam + 1) / n),   delta = .05
 
-    The paper takes the minimum over lam, which is minus infinity. The entropy integral is left out.
+    losses: (n,) where they are known. mass: (m,) of P_f, distances: (m, n) from there. `steepest` is L_n;
+    None where both are the same points, and an infinite one (two losses in one place) counts as 10. The paper
+    takes the minimum over lam, which is minus infinity. The entropy integral is left out.
     """
-    n, steepest = len(losses), lipschitz_constant(losses, distances)
+    n = len(losses)
+    steepest = lipschitz_constant(losses, distances) if steepest is None else steepest
     tried = np.linspace(0, steepest if np.isfinite(steepest) else 10.0, 201)
     risks = [-lam * rho + transport_objective(losses, mass, distances, lam) for lam in tried]
     lam = float(tried[int(np.argmax(risks))])
     terms = {
         "transported risk": float(max(risks)),
-        "deviation": float(losses.max() * np.sqrt(np.log(4 / delta) / n)),
+        "deviation": float(losses.max() * np.sqrt(np.log(4 / DELTA) / n)),
         "multiplier": float(np.sqrt(np.log(lam + 1) / n)),
     }
     return Bound(

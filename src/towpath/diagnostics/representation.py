@@ -1,5 +1,6 @@
 """Vectors of users and items from the training log alone, fixed before any model is looked at."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +38,9 @@ class Representation:
         # Distinct starting points: two equal ones would leave a cell empty.
         starts = np.unique(self.users[rng.permutation(len(self.users))[: 4 * cells]], axis=0)
         chosen = starts[rng.permutation(len(starts))[:cells]]
-        return kmeans2(self.users, chosen, minit="matrix", iter=20)[1].astype(np.int64)
+        with warnings.catch_warnings():  # a cell that ends up without users does no harm
+            warnings.simplefilter("ignore", UserWarning)
+            return kmeans2(self.users, chosen, minit="matrix", iter=20)[1].astype(np.int64)
 
 
 def represent(users: Codes, items: Codes, shape: tuple[int, int], rng: np.random.Generator) -> Representation:

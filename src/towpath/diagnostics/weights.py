@@ -1,4 +1,4 @@
-"""The weights of training pairs that a method has learned, and how they lie along something else."""
+"""What a trained method says of pairs: the weights it has learned, how they lie, and its critic."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from towpath.models.scorer import Scorer
 from towpath.rng import Rng
 from towpath.stats.estimate import Estimate
 from towpath.training.task import TrainingTask
-from towpath.training.weighed_pairs import WeighedPairs
+from towpath.training.weighed_pairs import PairValues, WeighedPairs
 
 # The median of what some pairs are close in, and their mean weight.
 Bin = tuple[float, Estimate]
@@ -33,12 +33,25 @@ def weigh_pairs(
     `auxiliary_state` is what the fit kept of the other players. The pairs are drawn like those of an epoch,
     positives and negatives in the same proportions, from generators of their own.
     """
-    resolved, method = recipe.resolve(), method_named(recipe.method)
+    method = method_named(recipe.method)
     if method.weigh_pairs is None:
         raise ConfigError(f"The method {method.name!r} has no w whose weights could be looked at.")
+    return method.weigh_pairs(_task(scorer, train, recipe), recipe.resolve().method, auxiliary_state)
+
+
+def critic_values(
+    scorer: Scorer, auxiliary_state: Mapping[str, Tensor], train: Interactions, recipe: Recipe
+) -> PairValues | None:
+    """The critic that the trained method has kept; None where it has none to ask about any pair."""
+    ask = method_named(recipe.method).critic_values
+    if ask is None:
+        return None
+    return ask(_task(scorer, train, recipe), recipe.resolve().method, auxiliary_state)
+
+
+def _task(scorer: Scorer, train: Interactions, recipe: Recipe) -> TrainingTask:
     rng = Rng(recipe.seed).child("diagnostics", "weights")
-    task = TrainingTask(scorer, train, resolved.training, rng)
-    return method.weigh_pairs(task, resolved.method, auxiliary_state)
+    return TrainingTask(scorer, train, recipe.resolve().training, rng)
 
 
 def binned(x: NDArray[np.number], weights: NDArray[np.float64], bins: int = 20) -> list[Bin]:

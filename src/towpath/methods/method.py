@@ -10,7 +10,7 @@ from towpath.models.scorer import Settings
 from towpath.training.learner import Learner
 from towpath.training.settings import TrainingSettings
 from towpath.training.task import TrainingTask
-from towpath.training.weighed_pairs import WeighedPairs
+from towpath.training.weighed_pairs import PairValues, WeighedPairs
 
 S = TypeVar("S", bound=Settings)
 
@@ -52,3 +52,6 @@ class Method(Generic[S]):
     # The weights of training pairs that it has learned, for reports, from a task with the trained model, the
     # settings of the method and the auxiliary state of the fit; None: it learns none.
     weigh_pairs: Callable[[TrainingTask, S, Mapping[str, Tensor]], WeighedPairs] | None = None
+    # The critic that it has learned, from the same; None, or a function that gives None: it has none that
+    # could be asked about any pair.
+    critic_values: Callable[[TrainingTask, S, Mapping[str, Tensor]], PairValues | None] | None = None

@@ -37,7 +37,7 @@ from towpath.plugins import find
 from towpath.training.plain import PlainLearner, PlainSettings
 from towpath.transport.learner import transport_learner
 from towpath.transport.settings import TransportSettings, refuse_no_game
-from towpath.transport.weighing import weigh_pairs
+from towpath.transport.weighing import critic_values, weigh_pairs
 
 AnyMethod = str | Method[Any]  # a name, or a method of the user's own, whatever its settings
 
@@ -60,6 +60,7 @@ _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
         # Only the game has players, and where there are impressions it must be asked for.
         players={player: {"players": "models", "solver": "game"} for player in ("w", "g")},
         weigh_pairs=weigh_pairs,
+        critic_values=critic_values,
     ),
     Method("ipw", InversePropensitySettings, InversePropensityLearner, grid={**grids.FIT, **grids.IPW}),
     Method(

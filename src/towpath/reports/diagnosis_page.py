@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from towpath.bandit.overlap import Overlap
-from towpath.data.vocabulary import Vocabulary
 from towpath.diagnostics.diagnose import SEGMENTS, Diagnosis
 from towpath.diagnostics.evidence import ENOUGH, LEVELS
 from towpath.reports.groups import draw_groups
@@ -18,12 +17,11 @@ NAMES = {
     "item_known": "item known",
     "never_shown": "never shown",
 }
-MOST_ITEMS = 30
 
 
-def diagnosis_page(found: Diagnosis, items: Vocabulary, name: str) -> Page:
+def diagnosis_page(found: Diagnosis, name: str) -> Page:
     """All that is known, in the order in which it matters."""
-    sections = [_warnings(found), _ladder(found), _segments(found), _items(found, items)]
+    sections = [_warnings(found), ladder_section(found), _segments(found), _items(found)]
     if found.overlap is not None:
         sections.append(_overlap(found.overlap))
     return Page(
@@ -36,13 +34,12 @@ def diagnosis_page(found: Diagnosis, items: Vocabulary, name: str) -> Page:
 
 
 def _lead(found: Diagnosis) -> str:
-    shares = found.evidence.shares()
-    low, high = found.evidence.expected_clicks()
+    shares, clicks = found.evidence.shares(), found.evidence.expected_clicks()
     return (
         f"Of the {found.evidence.slots:,} slots in the lists of {found.k} of {found.users:,} users, "
         f"{shares['shown_to_user']:.1%} were shown to that user in {found.period} and "
         f"{shares['similar_users']:.1%} often enough to similar users. Clicks per slot lie between "
-        f"{low.mean:.3f} and {high.mean:.3f}, depending on what the rest is worth."
+        f"{clicks.low:.3f} and {clicks.high:.3f}, depending on what the rest is worth."
     )
 
 
@@ -52,19 +49,17 @@ def _warnings(found: Diagnosis) -> Section:
     return Section("What to be careful about", points=(*points, *found.remarks))
 
 
-def _ladder(found: Diagnosis) -> Section:
+def ladder_section(found: Diagnosis) -> Section:
+    """The evidence ladder: the share of each level, and what follows for clicks."""
     shares, levels = found.evidence.shares(), found.evidence.levels
     rates = [_rate(found, level) for level in range(1, 5)]
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (NAMES[level], int((levels == place + 1).sum()), 100 * shares[level], rates[place])
         for place, level in enumerate(LEVELS)
     )
-    low, high = found.evidence.expected_clicks()
-    text = (
+    levels_text = (
         f"Similar users: at least {ENOUGH} impressions of the item within a cell of users, made from "
-        f"training events alone. Item known: at least {ENOUGH} impressions in all. Slots of the last two "
-        f"levels are priced at 0 and at 1: {low.mean:.4f} to {high.mean:.4f} clicks per slot, with "
-        f"the chance in the clicks {low.low:.4f} to {high.high:.4f}."
+        f"training events alone. Item known: at least {ENOUGH} impressions in all, training included."
     )
     columns = ("evidence", "slots", "% of slots", "observed clicks per slot")
     figure = draw_groups(
@@ -72,7 +67,24 @@ def _ladder(found: Diagnosis) -> Section:
         "% of recommended slots",
         "Where the evidence ends: the best evidence that the log has for each recommended slot.",
     )
-    return Section("Evidence", (text,), (Table(columns, rows),), (figure,))
+    return Section("Evidence", (levels_text, _clicks_text(found)), (Table(columns, rows),), (figure,))
+
+
+def _clicks_text(found: Diagnosis) -> str:
+    clicks = found.evidence.expected_clicks()
+    text = (
+        f"Clicks per slot, with the last two levels priced at 0 and at 1: {clicks.low:.4f} to "
+        f"{clicks.high:.4f}. "
+    )
+    if found.evidence.answers is None:
+        return (
+            text + "Rows that were picked by their clicks say nothing about the chance of one: no interval."
+        )
+    (low, high), (sure_low, sure_high) = clicks.alike, clicks.sure
+    return text + (
+        f"With the chance in the observed clicks (95 %): {low:.4f} to {high:.4f} if similar users click "
+        f"alike, and {sure_low:.4f} to {sure_high:.4f} whether they do or not."
+    )
 
 
 def _rate(found: Diagnosis, level: int) -> Cell:
@@ -94,19 +106,11 @@ def _segments(found: Diagnosis) -> Section:
     return Section("By user segment", (), (Table(columns, tuple(rows), decimals=1),), (figure,))
 
 
-def _items(found: Diagnosis, items: Vocabulary) -> Section:
+def _items(found: Diagnosis) -> Section:
     """The items that take most slots without evidence."""
-    unknown = found.by_item[:, 2:].sum(axis=1)
-    worst = np.argsort(-unknown, kind="stable")[:MOST_ITEMS]
-    worst = worst[unknown[worst] > 0]
     rows = tuple(
-        (
-            str(one),
-            int(found.by_item[item].sum()),
-            int(unknown[item]),
-            100 * unknown[item] / found.by_item[item].sum(),
-        )
-        for one, item in zip(items.ids(worst), worst, strict=True)
+        (one.item, one.slots, one.without_evidence, 100 * one.without_evidence / one.slots)
+        for one in found.items
     )
     text = (
         "The items with most slots that have no evidence, neither from the user nor from similar users. "
@@ -135,26 +139,51 @@ def _overlap(overlap: Overlap) -> Section:
 
 def _distances(found: Diagnosis) -> Section:
     d = found.distances
-    known = {
-        "the log to itself (noise)": d.log_to_itself,
-        "the log to what would be shown": d.log_to_recommended,
-        "the log to the reweighted training pairs": d.log_to_weighted,
-        "reweighted training pairs to what would be shown": d.weighted_to_recommended,
+    names = {
+        "log_to_itself": "the log to itself (noise)",
+        "log_to_recommended": "the log to what would be shown",
+        "log_to_weighted": "the log to the reweighted training pairs",
+        "weighted_to_recommended": "reweighted training pairs to what would be shown",
     }
-    rows = tuple((name, value) for name, value in known.items() if value is not None)
+    rows: list[tuple[Cell, ...]] = []
+    for key, name in names.items():
+        exact = getattr(d, key)
+        if exact is not None:
+            own = "—" if d.own_critic is None else d.own_critic[key]
+            rows.append((name, exact, d.critic[key], own))
     text = (
         "Exact Wasserstein-1 distances between samples of 500 pairs, in vectors made from the training log. "
         "Only what exceeds the distance of the log to itself is a difference."
     )
-    return Section("Distances", (text,), (Table(("from", "distance"), rows),))
+    critics = (
+        "A critic is a function that tries to tell the two samples apart, divided by its largest slope; it "
+        "never exceeds the exact distance. The first is a small network fitted for this page. "
+    ) + (
+        "The run keeps no critic that can be asked about any pair (only a transport game whose players are "
+        "models has one)."
+        if d.own_critic is None
+        else "The second is the run's own g: far below the exact distance it did not see the difference."
+    )
+    columns = ("from", "exact distance", "critic fitted here", "critic of the run")
+    return Section("Distances", (text, critics), (Table(columns, tuple(rows)),))
 
 
 def _bounds(found: Diagnosis) -> Section:
-    rows = tuple(
-        (bound.name, bound.kind, bound.value, "yes" if bound.vacuous else "no") for bound in found.bounds
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (bound.name, term, value, bound.kind)
+        for bound in found.bounds.bounds
+        for term, value in (*bound.terms.items(), ("sum", bound.value))
     )
-    js = found.sgns.two_js
-    sgns = f"Skip-gram divergence of log and lists over cells: KL {found.sgns.kl:.4f}, 2 JS {js:.4f}."
-    none = "Bounds by importance weighting need propensities, and the log has none." if not rows else ""
-    tables = (Table(("bound", "kind", "value", "vacuous"), rows),) if rows else ()
-    return Section("Bounds", tuple(text for text in (none, sgns) if text), tables)
+    text = (
+        "What the bounds of the paper come to here, on the share of slots that are not clicked. explicit: "
+        "every constant is known, and it holds with probability 95 %. order only: constants are missing or "
+        "taken from the sample, so terms can be compared and nothing is guaranteed. Above 1 a bound says "
+        "nothing."
+    )
+    sgns = (
+        f"Skip-gram divergence of log and lists over cells of users and items: KL {found.sgns.kl:.4f}, "
+        f"2 JS {found.sgns.two_js:.4f}."
+    )
+    tables = (Table(("bound", "term", "value", "kind"), rows),) if rows else ()
+    says = tuple(f"{bound.name}: {bound.says}." for bound in found.bounds.bounds)
+    return Section("Bounds", (text, sgns), tables, points=(*says, *found.bounds.left_out))

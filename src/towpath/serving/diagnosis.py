@@ -8,10 +8,10 @@ from towpath.bandit.log import BanditLog, LogColumns, read_bandit_log
 from towpath.data.interactions import Interactions
 from towpath.data.split import Split
 from towpath.data.vocabulary import UNKNOWN
-from towpath.diagnostics.diagnose import Diagnosis, HeldOut, diagnose
-from towpath.diagnostics.distances import Pairs
+from towpath.diagnostics.diagnose import Diagnosis, Players, diagnose
+from towpath.diagnostics.log_view import HeldOut
 from towpath.errors import DataError
-from towpath.serving.facts import weights_of
+from towpath.serving.facts import critic_of, weights_of
 from towpath.serving.run import Run
 
 
@@ -20,9 +20,8 @@ def diagnose_run(
 ) -> Diagnosis:
     """What the log can vouch for of what this run would show; `log` takes the place of the held-out parts."""
     held_out = None if log is None else held_out_from(read_bandit_log(log, columns), run.split, str(log))
-    found = weights_of(run, run.split)
-    weighted = None if found is None else Pairs(found.users, found.items, found.weights)
-    return diagnose(run.artifact.scorer, run.split, k=k, held_out=held_out, weighted=weighted)
+    players = Players(weights_of(run, run.split), critic_of(run, run.split))
+    return diagnose(run.artifact.scorer, run.split, k=k, held_out=held_out, players=players)
 
 
 def held_out_from(log: BanditLog, split: Split, name: str) -> HeldOut:

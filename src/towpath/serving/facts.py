@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from towpath.data.cleaning import Step
 from towpath.data.split import Split
 from towpath.diagnostics.lists import shared, spread_of
-from towpath.diagnostics.weights import learns_weights, weigh_pairs
+from towpath.diagnostics.weights import critic_values, learns_weights, weigh_pairs
 from towpath.errors import ArtifactError, ConfigError, TowpathError
 from towpath.evaluation.comparison import Difference, compare
 from towpath.evaluation.evaluate import evaluate
@@ -26,7 +26,7 @@ from towpath.rng import Rng
 from towpath.serving.run import Run, recipe_of
 from towpath.training.checkpoint import load_checkpoint
 from towpath.training.fit import EpochMetrics
-from towpath.training.weighed_pairs import WeighedPairs
+from towpath.training.weighed_pairs import PairValues, WeighedPairs
 
 _PROTOCOLS: tuple[EvalProtocol, ...] = ("full", "sampled")
 # Lists of more users would say the same.
@@ -129,11 +129,17 @@ def recommend_all(models: dict[str, Scorer], split: Split, k: int) -> Recommende
 
 
 def weights_of(run: Run, split: Split) -> WeighedPairs | None:
-    """The weights of training pairs; None for a method that learns none."""
-    recipe = recipe_of(run)
-    if not learns_weights(recipe):
+    """The weights of training pairs; None for a run that has learned none."""
+    recipe, state = recipe_of(run), run.artifact.auxiliary_state
+    if not state or not learns_weights(recipe):
         return None
-    return weigh_pairs(run.artifact.scorer, run.artifact.auxiliary_state, split.train, recipe)
+    return weigh_pairs(run.artifact.scorer, state, split.train, recipe)
+
+
+def critic_of(run: Run, split: Split) -> PairValues | None:
+    """The run's own critic; None where it has none that could be asked about any pair."""
+    state = run.artifact.auxiliary_state
+    return critic_values(run.artifact.scorer, state, split.train, recipe_of(run)) if state else None
 
 
 def _name_of_other(against: Run, taken: dict[str, Scorer]) -> str:

@@ -1,10 +1,13 @@
-"""Training pairs with the weights that a method has learned for them."""
+"""Training pairs with the weights that a method has learned for them, and what it says of any pair."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
+
+# Something about pairs, from their users (n,) and items (n,): (n,).
+PairValues = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 
 # Enough to see how weights lie; more would only take longer.
 MOST_PAIRS = 60_000

@@ -1,21 +1,25 @@
-"""The weights that w has learned in a game, of pairs that are drawn as training drew them."""
+"""What the players of a finished game say: the weights that w gives training pairs, and the values of g."""
 
 from collections.abc import Mapping
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from towpath.device import in_double
+from towpath.device import device_of, in_double
 from towpath.errors import ArtifactError
 from towpath.models.players import longest_history
-from towpath.models.scorer import Scorer
+from towpath.models.scorer import Scorer, context_of
 from towpath.ranking.scoring import inference_mode
 from towpath.training.batches import Batch, make_batches
 from towpath.training.checkpoint import strip_prefix
 from towpath.training.task import TrainingTask
-from towpath.training.weighed_pairs import MOST_PAIRS, WeighedPairs, join_weighed
+from towpath.training.weighed_pairs import MOST_PAIRS, PairValues, WeighedPairs, join_weighed
+from towpath.transport.critic import MarginCritic
 from towpath.transport.domain import Deployment
-from towpath.transport.players import make_weights
+from towpath.transport.game_batch import CandidatePairs
+from towpath.transport.players import make_critic, make_weights
 from towpath.transport.settings import TransportSettings
 from towpath.transport.weights import Weights
 
@@ -40,14 +44,33 @@ def weigh_pairs(
     return join_weighed(found)
 
 
-def _load(weights: torch.nn.Module, state: dict[str, Tensor]) -> None:
+def critic_values(
+    task: TrainingTask, settings: TransportSettings, auxiliary_state: Mapping[str, Tensor]
+) -> PairValues | None:
+    """The kept g as a function of users (n,) and items (n,); None where it knows margins alone."""
+    critic = make_critic(task.scorer, task.train, settings, task.rng)
+    if isinstance(critic, MarginCritic):
+        return None
+    _load(critic, strip_prefix("g", auxiliary_state))
+
+    def values(users: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.float64]:
+        context = context_of(critic.scorer, users, task.train.histories)
+        columns = torch.from_numpy(np.asarray(items, dtype=np.int64))[:, None].to(device_of(critic.scorer))
+        with inference_mode(critic.scorer):
+            found = critic(CandidatePairs(context, columns, torch.zeros(columns.shape)))
+        return np.asarray(in_double(found[:, 0]).cpu().numpy())
+
+    return values
+
+
+def _load(player: torch.nn.Module, state: dict[str, Tensor]) -> None:
     try:
-        weights.load_state_dict(state)
+        player.load_state_dict(state)
     except RuntimeError as error:
         raise ArtifactError(
-            "What the run kept of w does not fit its settings in this towpath; fit again."
+            "What the run kept of w or g does not fit its settings in this towpath; fit again."
         ) from error
-    weights.eval()
+    player.eval()
 
 
 def _weigh(
