@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import numpy as np
 
 from small import small_interactions
@@ -22,3 +25,15 @@ def test_histories_are_each_users_items_in_order() -> None:
     assert items.tolist() == data.items[8:].tolist()
     padded = kept.histories.padded(np.array([1, 2]), 2)
     assert padded.tolist() == [[PADDING, PADDING], data.items[10:].tolist()]
+
+
+def test_a_table_is_freed_as_soon_as_nobody_holds_it() -> None:
+    gc.disable()  # circles would be found in the end, but a few large arrays do not make Python look
+    try:
+        table = small_interactions()
+        part = table.where(table.users > 0).positives
+        freed = weakref.ref(part.users)
+        del part
+        assert freed() is None
+    finally:
+        gc.enable()

@@ -75,4 +75,4 @@ def test_blocks_stay_within_the_budget(width: int, budget: int) -> None:
 
 def test_a_large_catalogue_gets_small_blocks() -> None:
     assert rows_per_block(100_000) * 100_000 * 16 <= 2**28
-    assert rows_per_block(100_000) >= 64
+    assert rows_per_block(100_000) >= 16

@@ -251,3 +251,12 @@ def test_the_past_is_the_whole_log_in_order() -> None:
         assert past.histories.items[slice(*past.histories.starts[user : user + 2])].tolist() == [
             item for part in parts for item in part
         ]
+
+
+def test_a_test_part_from_a_file_is_not_the_users_past() -> None:
+    split = replace(small_split(users=7), outside=("test",))
+    past = serving_history_of(split, keep_shown=True)
+    assert past.shown is not None
+    for histories in (past.histories, past.shown):
+        assert histories.lengths.tolist() == split.before_test.histories.lengths.tolist()
+        assert histories.items.tolist() == split.before_test.histories.items.tolist()

@@ -28,6 +28,13 @@ class Histories:
     starts: NDArray[np.int64]  # (users + 1,)
     items: NDArray[np.int32]  # (n,)
 
+    @classmethod
+    def packed(cls, lengths: NDArray[np.integer], items: NDArray[np.int32]) -> "Histories":
+        """Histories of these lengths (users,), whose items (n,) lie end to end."""
+        starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        return cls(starts, items)
+
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """How many items each user has: (users,)."""
@@ -111,9 +118,11 @@ class Interactions:
         present = {name: getattr(self, name) for name in COLUMNS}
         return replace(self, **{n: c[keep] for n, c in present.items() if c is not None})
 
-    @cached_property
+    @property
     def positives(self) -> "Interactions":
         """The positive rows, with this table as their impressions; itself where there are no labels."""
+        # Never kept here: a table that holds itself, or what holds it, is freed only when Python looks for
+        # circles, which it does not do for a few large arrays.
         if self.labels is None:
             return self
         return replace(self.where(self.labels), labels=None, impressions=self)
@@ -148,9 +157,7 @@ class Interactions:
     @cached_property
     def histories(self) -> Histories:
         """Each user's items, oldest first."""
-        starts = np.zeros(self.n_users + 1, dtype=np.int64)
-        np.cumsum(np.bincount(self.users, minlength=self.n_users), out=starts[1:])
-        return Histories(starts, self.items)
+        return Histories.packed(np.bincount(self.users, minlength=self.n_users), self.items)
 
     @cached_property
     def item_counts(self) -> NDArray[np.int64]:

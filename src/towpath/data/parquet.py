@@ -12,6 +12,7 @@ from towpath.errors import ArtifactError
 def write_table(table: pa.Table, path: Path) -> None:
     """The file with this table."""
     pq.write_table(table, path, compression="zstd")
+    pa.default_memory_pool().release_unused()  # else its buffers stay for as long as the process
 
 
 def read_table(path: Path) -> pa.Table:

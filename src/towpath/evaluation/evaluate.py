@@ -149,21 +149,28 @@ def _no_truth() -> DataError:
 _METRICS = (hit_at_k, ndcg_at_k, recall_at_k, mrr_at_k, rel_at_k)
 
 
+# Up to so many scores in all, a validator holds its blocks from one epoch to the next.
+_HELD_SCORES = 1 << 28
+
+
 class Validator:
     """Hit and NDCG at k on validation under `full`, fast enough to be asked every epoch.
 
-    What does not change from one epoch to the next (targets, what is hidden, blocks) is made once.
+    What does not change from one epoch to the next (targets, what is hidden, blocks) is made once; the blocks
+    of a large catalogue are made anew, which takes no time beside scoring them, rather than held.
     """
 
     def __init__(self, split: Split, k: int = 10) -> None:
         _check("full", "validation", k, split.train.n_items)
         self.k = k
         self._task = task_of(split, "validation")
-        self._blocks = list(blocks_of(self._task, None))
+        small = len(self._task.users) * self._task.n_items <= _HELD_SCORES
+        self._held = list(blocks_of(self._task, None)) if small else None
 
     def __call__(self, scorer: Scorer) -> dict[str, float]:
         """The means over users, as `evaluate(scorer, split, on="validation", k=k)` has them."""
-        values, _ = _rank_blocks(scorer, self._task, self._blocks, 0)
+        blocks = blocks_of(self._task, None) if self._held is None else self._held
+        values, _ = _rank_blocks(scorer, self._task, blocks, 0)
         ranks = _ranks(values, self._task, None)
         return {
             "hit": float(hit_at_k(ranks, self.k).mean()),

@@ -14,6 +14,8 @@ from towpath.kernels.available import AVAILABLE
 _BITS_PER_PAIR = 16
 # Where a bit for every pair of the catalogue is no more than this per known pair, no search is needed at all.
 _EXACT_BITS_PER_PAIR = 128
+# Bits are set for so many pairs at a time: what that needs on the way stays small.
+_SET_AT_ONCE = 1 << 18
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd, 2^64 over the golden ratio: spreads keys over the filter
 
 
@@ -44,8 +46,9 @@ class PairSearch:
         self.pairs = KnownPairs(
             keys, starts, np.zeros(places, dtype=np.uint8), exact, shift, _SPREAD, n_items
         )
-        slots = self._slots(keys)
-        np.bitwise_or.at(self.pairs.bits, slots >> np.uint64(3), _bit(slots))
+        for start in range(0, len(keys), _SET_AT_ONCE):
+            slots = self._slots(keys[start : start + _SET_AT_ONCE])
+            np.bitwise_or.at(self.pairs.bits, slots >> np.uint64(3), _bit(slots))
 
     def contains(self, users: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each pair (users[i], items[i]) is known: (n,)."""

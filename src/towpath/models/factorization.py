@@ -13,7 +13,7 @@ from towpath.kernels.inner_products import gradients, inner_products, usable
 from towpath.models.closed_start import ClosedStart, start_from_data, start_from_ease
 from towpath.models.fold_in import ridge_vectors
 from towpath.models.item_table import ItemRate, ItemStart, start_vectors
-from towpath.models.pair_tables import mean_norm, table_of
+from towpath.models.pair_tables import is_range, mean_norm, table_of
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
 
@@ -104,6 +104,8 @@ class Factorization(Scorer):
 
     def score(self, context: Context, items: Tensor) -> Tensor:
         """Inner products plus biases."""
+        if len(items) != len(context.users) and not torch.is_grad_enabled():
+            return self._score_in_place(self.users(context.users), self._rows_of(items[0]))
         return self.score_with_norm(context, items)[0]
 
     def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
@@ -141,6 +143,17 @@ class Factorization(Scorer):
         """The same for users (b, d + 1) who share the items (k, d + 1)."""
         scores = user[:, :-1] @ item[:, :-1].T + user[:, -1:] + (item[:, -1] + self.bias)
         return scores, mean_norm(user[:, :-1], item[:, :-1])
+
+    def _score_in_place(self, user: Tensor, item: Tensor) -> Tensor:
+        """The scores of the same, in one block of memory, which may be as large as users times items."""
+        return (user[:, :-1] @ item[:, :-1].T).add_(user[:, -1:]).add_(item[:, -1] + self.bias)
+
+    def _rows_of(self, items: Tensor) -> Tensor:
+        """The vectors of these items (k,); the table itself, not a copy of it, if they are all in order."""
+        table = self.items.weight
+        if len(items) == len(table) and not self.items._forward_hooks and is_range(items):
+            return table
+        return self.items(items)
 
     def _takes_kernels(self) -> bool:
         """Whether the fused kernels can do it: nobody is listening to the look-ups."""

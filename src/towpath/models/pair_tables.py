@@ -66,6 +66,11 @@ def mean_norm(user: Tensor, item: Tensor) -> Tensor:
     return user.square().sum(-1).mean() + item.square().sum(-1).mean()
 
 
+def is_range(codes: Tensor) -> bool:
+    """Whether these are the numbers 0, 1, 2 ... in order."""
+    return bool(codes[0] == 0) and bool((codes[1:] - codes[:-1] == 1).all())
+
+
 def _open(table: nn.Embedding) -> bool:
     """Whether a table may be read past its look-ups: dense gradients, and nobody listening."""
     return not table.sparse and not table._forward_hooks

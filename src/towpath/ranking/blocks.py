@@ -21,7 +21,7 @@ Hide = Histories | Literal["interacted", "nothing"]
 # Scores that fit into a core's cache: comparing them is several times faster than fetching them again.
 _CACHED_SCORES = 2**20
 # Fewer rows than this waste the matrix product, however many items there are.
-_FEWEST_ROWS = 64
+_FEWEST_ROWS = 16
 
 
 @dataclass(frozen=True)

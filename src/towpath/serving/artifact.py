@@ -24,9 +24,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from towpath.data.interactions import Histories
+from towpath.data.interactions import Histories, Interactions
 from towpath.data.parquet import read_ids, write_ids
-from towpath.data.split import Split, join
+from towpath.data.split import Split
 from towpath.data.vocabulary import Vocabulary
 from towpath.data.whole import whole_split
 from towpath.errors import ArtifactError, ConfigError
@@ -89,15 +89,35 @@ def artifact_of(fit: Fit, split: Split, *, keep_shown: bool = False, **origin: A
 
 
 def serving_history_of(split: Split, *, keep_shown: bool = False) -> ServingHistory:
-    """The past as it stands when the model goes out: the whole log, though only `train` was learned from."""
-    whole = join(split.before_test, split.test)
+    """The past as it stands when the model goes out: the whole log, though only `train` was learned from.
+
+    A test part that came from a file is no part of the log: it may be events of another kind.
+    """
     shown = shown_histories_of(split) if keep_shown else None
-    return ServingHistory(whole.histories, split.train.histories.lengths > 0, split.train.item_counts, shown)
+    return ServingHistory(
+        _histories_of(_known(split)), split.train.histories.lengths > 0, split.train.item_counts, shown
+    )
 
 
 def shown_histories_of(split: Split) -> Histories:
     """What each user was shown in any part, clicked or not; what they took where the log says no more."""
-    return join(split.before_test, split.test).rows.histories
+    parts = _known(split)
+    labelled = all(part.impressions is not None for part in parts)
+    return _histories_of([part.rows for part in parts] if labelled else parts)
+
+
+def _known(split: Split) -> list[Interactions]:
+    """The parts that are the users' past; a test part that came from a file is not."""
+    return [split.train, split.validation, *([] if "test" in split.outside else [split.test])]
+
+
+def _histories_of(parts: Sequence[Interactions]) -> Histories:
+    """The histories of all parts together, of earlier parts first where times are equal or missing."""
+    users = np.concatenate([part.users for part in parts])
+    times = [part.times for part in parts if part.times is not None]
+    order = np.lexsort((np.concatenate(times), users) if len(times) == len(parts) else (users,))
+    items = np.concatenate([part.items for part in parts])[order]
+    return Histories.packed(np.bincount(users, minlength=parts[0].n_users), items)
 
 
 def library_versions() -> dict[str, str]:

@@ -53,7 +53,7 @@ def history_of(run: Run) -> list[EpochMetrics]:
     checkpoint = run.folder / "checkpoint.safetensors"
     if run.history or not checkpoint.is_file():
         return run.history
-    return list(load_checkpoint(checkpoint).history)
+    return list(load_checkpoint(checkpoint).progress.history)
 
 
 def split_of(run: Run) -> Split:

@@ -100,21 +100,25 @@ class SampledBatches:
         self._history_length = scorer.history_length if history_length is None else history_length
         self._negatives = TrainingNegatives(train, scorer, settings, ranking)
         self._device = device_of(scorer)
-        self._rows, self._users, self._items = np.arange(len(train), dtype=np.int32), train.users, train.items
+        # The rows themselves are asked only for what came before them.
+        self._rows: NDArray[np.int32] | None = None
+        self._users, self._items = train.users, train.items
         if len(exhausted := self._negatives.exhausted):
-            self._rows = self._rows[~np.isin(train.users, exhausted)]
+            self._rows = np.flatnonzero(~np.isin(train.users, exhausted)).astype(np.int32)
             self._users, self._items = train.users[self._rows], train.items[self._rows]
-        if len(self._rows) == 0:
+        if len(self._users) == 0:
             raise DataError(
                 f"Every one of the {train.n_users:,} users has interacted with all {train.n_items:,} items; "
                 "there is nothing to learn a preference from."
             )
-        self._batch_size = min(settings.batch_size_for(len(train)), len(self._rows))
+        if self._rows is None and self._history_length:
+            self._rows = np.arange(len(train), dtype=np.int32)
+        self._batch_size = min(settings.batch_size_for(len(train)), len(self._users))
         self._labels = torch.zeros(self._batch_size, 1 + settings.negatives, device=self._device)
         self._labels[:, 0] = 1  # the same for all batches
 
     def __len__(self) -> int:
-        return -(-len(self._rows) // self._batch_size)
+        return -(-len(self._users) // self._batch_size)
 
     def refresh(self) -> None:
         """Compute the ranking anew if hard negatives are drawn from it."""
@@ -122,17 +126,24 @@ class SampledBatches:
 
     def epoch(self, number: int, rng: Rng, *, name: str = "") -> Iterator[Batch]:
         """Every positive once; those of a batch are ordered by user, as the rows of a table lie."""
-        assignment = assign_batches(len(self._rows), self._batch_size, rng.numpy(name + "order", number))
-        rows, users, items = (assignment.column(column) for column in (self._rows, self._users, self._items))
+        assignment = assign_batches(len(self._users), self._batch_size, rng.numpy(name + "order", number))
+        users, items = assignment.column(self._users), assignment.column(self._items)
+        rows = None if self._rows is None or not self._history_length else assignment.column(self._rows)
+        del assignment
         draw = self._negatives.drawer(number, rng, name)
-        for start in range(0, len(rows), self._batch_size):
+        for start in range(0, len(users), self._batch_size):
             some = slice(start, start + self._batch_size)
-            yield self._batch(rows[some], users[some].astype(np.int64), items[some], draw)
+            past = self._past(None if rows is None else rows[some], len(users[some]))
+            yield self._batch(past, users[some].astype(np.int64), items[some], draw)
+
+    def _past(self, rows: NDArray[np.int32] | None, count: int) -> NDArray[np.int64]:
+        if rows is None:
+            return np.empty((count, 0), dtype=np.int64)
+        return self.train.histories.padded_before(rows, self._history_length)
 
     def _batch(
-        self, rows: NDArray[np.int32], users: NDArray[np.int64], positives: NDArray[np.int32], draw: Draw
+        self, past: NDArray[np.int64], users: NDArray[np.int64], positives: NDArray[np.int32], draw: Draw
     ) -> Batch:
         items = torch.from_numpy(draw(positives, users)).to(self._device)
-        past = self.train.histories.padded_before(rows, self._history_length)
         context = Context(torch.from_numpy(users).to(self._device), torch.from_numpy(past).to(self._device))
         return Batch(context, items, self._labels[: len(items)])

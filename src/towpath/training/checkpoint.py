@@ -21,20 +21,28 @@ class Progress:
     """How far a run has come: everything that the epochs to come depend on.
 
     `best` and `auxiliary_state` are the scorer and the other players of the best epoch. Generators are
-    derived from the epoch number (rng.py), so none of their state needs keeping.
+    derived from the epoch number (rng.py), so none of their state needs keeping. What the learner is now it
+    holds itself; a second copy of all tables and their moments would double the memory of a fit.
     """
 
     history: tuple[EpochMetrics, ...]
     best_epoch: int  # 0: the start, before any training
     best_score: float  # validation Hit@10 of the best epoch
-    learner: dict[str, Tensor]
     best: dict[str, Tensor]
     auxiliary_state: dict[str, Tensor]
 
 
-def save_checkpoint(path: Path, progress: Progress) -> None:
-    """Write next to the old checkpoint, then replace it in one move."""
-    parts = {"learner": progress.learner, "best": progress.best, "auxiliary_state": progress.auxiliary_state}
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a file holds: how far the run has come, and the state of its learner."""
+
+    progress: Progress
+    learner: dict[str, Tensor]
+
+
+def save_checkpoint(path: Path, progress: Progress, learner: Mapping[str, Tensor]) -> None:
+    """Write next to the old checkpoint, then replace it in one move; `learner` is the learner's state."""
+    parts = {"learner": learner, "best": progress.best, "auxiliary_state": progress.auxiliary_state}
     tensors = {f"{part}/{k}": v for part, state in parts.items() for k, v in state.items()}
     notes = {
         "format": _FORMAT,
@@ -46,7 +54,7 @@ def save_checkpoint(path: Path, progress: Progress) -> None:
         write_tensors(tensors, partial, notes)
 
 
-def load_checkpoint(path: Path) -> Progress:
+def load_checkpoint(path: Path) -> Checkpoint:
     """What `save_checkpoint` wrote."""
     try:
         with safe_open(path, framework="pt") as file:
@@ -66,12 +74,15 @@ def load_checkpoint(path: Path) -> Progress:
         part, name = key.split("/", 1)
         parts[part][name] = tensor
     history = tuple(json.loads(notes["history"]))
-    return Progress(history, int(notes["best_epoch"]), float(notes["best_score"]), **parts)
+    learner = parts.pop("learner")
+    return Checkpoint(
+        Progress(history, int(notes["best_epoch"]), float(notes["best_score"]), **parts), learner
+    )
 
 
 def add_prefix(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A copy of a part's state, each key under the part's name."""
-    return {f"{name}.{key}": tensor.detach().clone() for key, tensor in state.items()}
+    """A part's state, each key under the part's name; the tensors are not copied."""
+    return {f"{name}.{key}": tensor.detach() for key, tensor in state.items()}
 
 
 def strip_prefix(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:

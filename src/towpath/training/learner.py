@@ -44,13 +44,17 @@ class Learner(ABC):
 
     def state(self) -> dict[str, Tensor]:
         """A copy of all that later epochs depend on."""
+        return {key: tensor.clone() for key, tensor in self.live_state().items()}
+
+    def live_state(self) -> dict[str, Tensor]:
+        """The same, not copied: the next epoch changes it."""
         state = {
             f"number.{name}": torch.tensor(getattr(self, name), dtype=torch.float64) for name in self.numbers
         }
         for name, module in self._modules().items():
             state |= add_prefix(f"module.{name}", module.state_dict())
         for name, optimiser in self.optimisers().items():
-            state |= add_prefix(f"optimiser.{name}", optimiser.state())
+            state |= add_prefix(f"optimiser.{name}", optimiser.live_state())
         return state
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
@@ -65,7 +69,7 @@ class Learner(ABC):
     def auxiliary_state(self) -> dict[str, Tensor]:
         """A copy of what the players other than the scorer have learned; empty where there are none."""
         return {
-            key: value
+            key: value.clone()
             for name, module in self.players().items()
             for key, value in add_prefix(name, module.state_dict()).items()
         }

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from torch import Tensor
+
 from towpath.errors import TrainingError
 from towpath.models.scorer import Scorer
 from towpath.training.checkpoint import Progress, load_checkpoint, save_checkpoint
@@ -35,7 +37,7 @@ def train(
         row = _epoch(learner, progress, validate)
         progress = _after(progress, row, learner)
         if checkpoint is not None:
-            save_checkpoint(checkpoint, progress)
+            save_checkpoint(checkpoint, progress, learner.live_state())
         if watch is not None:
             watch(row)
     learner.scorer.load_state_dict(progress.best)
@@ -51,12 +53,12 @@ def train_for(
     watch: Callable[[EpochMetrics], None] | None = None,
 ) -> Fit:
     """The fit after exactly so many epochs: nothing is validated, and the last epoch is kept."""
-    progress = _start(learner, lambda scorer: {DECIDES: 0.0}, checkpoint)
+    progress = _resumed(learner, checkpoint) or _last_now((), learner)
     while len(progress.history) < epochs:
         row = _epoch(learner, progress, lambda scorer: {})
-        progress = _best_now((*progress.history, row), int(row["epoch"]), learner, 0.0)
+        progress = _last_now((*progress.history, row), learner)
         if checkpoint is not None:
-            save_checkpoint(checkpoint, progress)
+            save_checkpoint(checkpoint, progress, learner.live_state())
         if watch is not None:
             watch(row)
     learner.scorer.eval()
@@ -78,25 +80,43 @@ def _epoch(learner: Learner, progress: Progress, validate: Callable[[Scorer], Ep
 
 
 def _start(learner: Learner, validate: Callable[[Scorer], EpochMetrics], checkpoint: Path | None) -> Progress:
-    if checkpoint is not None and checkpoint.exists():
-        progress = load_checkpoint(checkpoint)
-        learner.load_state(progress.learner)
+    progress = _resumed(learner, checkpoint)
+    if progress is not None:
         return progress
     # A start in closed form may be better than anything that training makes of it.
-    return _best_now((), 0, learner, validate(learner.scorer)[DECIDES])
+    return _best_now((), 0, learner, validate(learner.scorer)[DECIDES], {})
+
+
+def _resumed(learner: Learner, checkpoint: Path | None) -> Progress | None:
+    """The progress in the checkpoint, the learner back in its state; None where there is none."""
+    if checkpoint is None or not checkpoint.exists():
+        return None
+    found = load_checkpoint(checkpoint)
+    learner.load_state(found.learner)
+    return found.progress
 
 
 def _after(progress: Progress, row: EpochMetrics, learner: Learner) -> Progress:
     history = (*progress.history, row)
     if row[DECIDES] > progress.best_score or learner.own_epochs is not None:
-        return _best_now(history, int(row["epoch"]), learner, row[DECIDES])
-    return replace(progress, history=history, learner=learner.state())
+        return _best_now(history, int(row["epoch"]), learner, row[DECIDES], progress.best)
+    return replace(progress, history=history)
 
 
-def _best_now(history: tuple[EpochMetrics, ...], epoch: int, learner: Learner, score: float) -> Progress:
-    """Progress whose best epoch is the last one."""
-    best = {name: tensor.detach().clone() for name, tensor in learner.scorer.state_dict().items()}
-    return Progress(history, epoch, score, learner.state(), best, learner.auxiliary_state())
+def _best_now(
+    history: tuple[EpochMetrics, ...], epoch: int, learner: Learner, score: float, before: dict[str, Tensor]
+) -> Progress:
+    """Progress whose best epoch is the last one; its copy takes the room of the best one before."""
+    best = {}
+    for name, tensor in learner.scorer.state_dict().items():
+        room = before.get(name)
+        best[name] = tensor.detach().clone() if room is None else room.copy_(tensor)
+    return Progress(history, epoch, score, best, learner.auxiliary_state())
+
+
+def _last_now(history: tuple[EpochMetrics, ...], learner: Learner) -> Progress:
+    """Progress that keeps the last epoch whatever it is like, so the scorer needs no copy."""
+    return Progress(history, len(history), 0.0, learner.scorer.state_dict(), learner.auxiliary_state())
 
 
 def _stop_reason(progress: Progress, settings: TrainingSettings, own: int | None) -> str | None:

@@ -84,9 +84,13 @@ class Optimiser:
                     self._move_sparse(moving, gradient)
 
     def state(self) -> dict[str, Tensor]:
-        """Every moment and step count as a flat dictionary of tensors."""
+        """A copy of every moment and step count as a flat dictionary of tensors."""
+        return {name: tensor.clone() for name, tensor in self.live_state().items()}
+
+    def live_state(self) -> dict[str, Tensor]:
+        """The same, not copied."""
         return {
-            f"{n}.{slot}": getattr(moving, slot).clone()
+            f"{n}.{slot}": getattr(moving, slot)
             for n, moving in enumerate(self._moving)
             for slot in ("mean", "square", "steps")
         }
