@@ -157,7 +157,7 @@ class Validator:
     """Hit and NDCG at k on validation under `full`, fast enough to be asked every epoch.
 
     What does not change from one epoch to the next (targets, what is hidden, blocks) is made once; the blocks
-    of a large catalogue are made anew, which takes no time beside scoring them, rather than held.
+    of a large catalogue are made anew, which takes no time compared with scoring them, rather than held.
     """
 
     def __init__(self, split: Split, k: int = 10) -> None:
