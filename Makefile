@@ -24,7 +24,7 @@ types: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W -q -b html docs build/docs
 
-# The reference pages docs/settings.md and docs/commands.md, written from the code.
+# The reference pages docs/settings.md and docs/commands.md, written from the code, and tables from result files.
 reference: $(STAMP)
 	$(BIN)/python docs/generated.py
 

@@ -22,9 +22,9 @@ IDS: dict[str, Any] = {"players": "models", "floor": 0.5, "ceiling": 2.0, "penal
 SAMPLED: dict[str, Any] = {"pairs": "sampled", "loss": "logistic"}
 VARIANTS: dict[str, Recipe] = {
     "plain": Recipe("mf", "plain"),
-    "plain, same proposals": Recipe("mf", "plain", {"hard_negatives": 1}),
+    "plain, same hard negatives": Recipe("mf", "plain", {"hard_negatives": 1}),
     "transport": Recipe("mf", "transport"),
-    "transport, uniform proposals": Recipe("mf", "transport", {"hard_negatives": 0}),
+    "transport, uniform negatives": Recipe("mf", "transport", {"hard_negatives": 0}),
     "transport, w in [.5, 2]": Recipe("mf", "transport", {"floor": 0.5, "ceiling": 2.0}),
     "transport, w in [.2, 5]": Recipe("mf", "transport", {"floor": 0.2, "ceiling": 5.0}),
     "no w (w = 1)": Recipe("mf", "transport", {"floor": 1.0, "ceiling": 1.0}),
@@ -37,7 +37,7 @@ VARIANTS: dict[str, Recipe] = {
     "relaxation soft": Recipe("mf", "transport", {"relaxation": "soft"}),
     "w on positives too": Recipe("mf", "transport", {"reweight": "all"}),
     "models": Recipe("mf", "transport", IDS),
-    "models, uniform proposals": Recipe("mf", "transport", IDS | {"hard_negatives": 0}),
+    "models, uniform negatives": Recipe("mf", "transport", IDS | {"hard_negatives": 0}),
     "models, all pairs, domain sampled": Recipe(
         "mf", "transport", IDS | {"reweight": "all", "domain": "sampled"}
     ),
@@ -49,7 +49,9 @@ VARIANTS: dict[str, Recipe] = {
     "attention": Recipe("attention"),
     # The game weighs single pairs, so plain training with the same loss is what it is paired with.
     "attention, sampled pairs": Recipe("attention", "plain", SAMPLED),
-    "attention, sampled pairs, same proposals": Recipe("attention", "plain", SAMPLED | {"hard_negatives": 1}),
+    "attention, sampled pairs, same hard negatives": Recipe(
+        "attention", "plain", SAMPLED | {"hard_negatives": 1}
+    ),
     "attention, transport": Recipe("attention", "transport", SAMPLED),
     "ease": Recipe("ease"),
 }

@@ -28,10 +28,10 @@ from towpath.training.task import TrainingTask
 
 VARIANTS: dict[str, Recipe] = {
     "plain": Recipe("mf", "plain"),
-    "plain, same proposals": Recipe("mf", "plain", {"hard_negatives": 1}),
+    "plain, same hard negatives": Recipe("mf", "plain", {"hard_negatives": 1}),
     "plain, whole catalogue": Recipe("mf", "plain", {"pairs": "catalogue"}),
     "transport (margin players)": Recipe("mf", "transport", {"warm_epochs": 0}),
-    "transport, uniform proposals": Recipe("mf", "transport", {"warm_epochs": 0, "hard_negatives": 0}),
+    "transport, uniform negatives": Recipe("mf", "transport", {"warm_epochs": 0, "hard_negatives": 0}),
     "transport (models play w and g)": Recipe("mf", "transport", {"warm_epochs": 0, "players": "models"}),
     "transport, whole catalogue": Recipe("mf", "transport", {"warm_epochs": 0, "pairs": "catalogue"}),
 }

@@ -1,4 +1,4 @@
-"""The reference pages settings.md and commands.md, written from the code itself.
+"""The reference pages settings.md and commands.md, written from the code, and the tables of the result pages.
 
     python docs/generated.py        (or: make reference)
 
@@ -175,5 +175,8 @@ def _wrap(text: str, indent: str = "") -> str:
 PAGES = {"settings.md": settings_text, "commands.md": commands_text}
 
 if __name__ == "__main__":
+    import tables
+
+    tables.fill_pages()
     for name, text in PAGES.items():
         (Path(__file__).parent / name).write_text(text(), encoding="utf-8")

@@ -1,6 +1,7 @@
 """What the documentation says is run, or at least compared with the program."""
 
 import csv
+import json
 import math
 import re
 import shlex
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "results" / "appendix").glob("*.md")),
 ]
 MARKDOWN = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 WIDEST = 120
@@ -209,6 +211,41 @@ def test_settings_are_listed_with_default_and_range(generated):
     listed = generated.settings_list(TransportSettings)
     assert "- `domain` (default `exact`; `sampled`, `exact`, `ranking`): " in listed
     assert "No settings" in generated.settings_list(METHODS["plain"].settings_type)
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import tables
+
+    yield tables
+    sys.modules.pop("tables")
+
+
+def test_tables_of_result_pages_are_those_of_their_files(tables):
+    assert len(tables.pages()) > 5
+    for page in tables.pages():
+        text = page.read_text(encoding="utf-8")
+        assert tables.filled(text) == text, f"{page.name} is not what its files say: run `make reference`"
+
+
+def test_a_number_on_the_main_page_of_results_stands_in_one_of_its_tables():
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    prose = re.sub(r"^(    .*|\|.*|<!--.*)$", "", text, flags=re.M)
+    rows = "\n".join(re.findall(r"^\|.*$", text, re.M))
+    assert set(re.findall(r"\d+\.\d+", prose)) <= set(re.findall(r"\d+\.\d+", rows))
+
+
+def test_a_table_has_the_columns_and_rows_that_are_asked_for(tables, tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    (tmp_path / "a.csv").write_text("method,x,y\none,1,2\ntwo,3,4\n")
+    numbers = {"columns": {"one": {"Hit": [1.0, 2.0]}, "two": {"Hit": [3.0]}}}
+    (tmp_path / "b.json").write_text(json.dumps({"arenas": {"data": numbers}}))
+    page = "<!-- table: a.csv -->\n<!-- columns: y -->\n<!-- rows: two; one -->\n\nText.\n"
+    made = tables.filled(page)
+    assert made.endswith("-->\n\n| method | y |\n| --- | --- |\n| two | 4 |\n| one | 2 |\n\nText.\n")
+    assert tables.filled(made) == made
+    assert tables.filled("<!-- table: b.json -->\n").endswith("| one | 1.50 ± 0.71 |\n| two | 3.00 |\n")
 
 
 @pytest.fixture

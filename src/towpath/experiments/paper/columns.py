@@ -26,13 +26,13 @@ DEBIASED = {
 MCF = {"MCF": Recipe("mf")}
 DT_MCF = {"DT-MCF": Recipe("mf", "transport", GAME)}
 # Not in the paper: plain training that draws its negatives as transport does, to tell the two apart.
-MCF_PROPOSALS = {"MCF, same proposals": Recipe("mf", "plain", {"hard_negatives": 1})}
+MCF_HARD = {"MCF, same hard negatives": Recipe("mf", "plain", {"hard_negatives": 1})}
 NCF = {"NCF": Recipe("ncf"), "DT-NCF": Recipe("ncf", "transport", GAME)}
 ATTENTION = {
     "Attn": Recipe("attention", "plain", SEQUENCE),
     "DT-Attn": Recipe("attention", "transport", SEQUENCE | GAME),
 }
-MAIN = {**POP, **EASE, **DEBIASED, **MCF, **MCF_PROPOSALS, **DT_MCF, **NCF, **ATTENTION}
+MAIN = {**POP, **EASE, **DEBIASED, **MCF, **MCF_HARD, **DT_MCF, **NCF, **ATTENTION}
 # DT-(f/w/g), M for MCF and N for NCF.
 MIXES = {
     "DT-(M/N/N)": Recipe("mf", "transport", PAIRS | {"w": "ncf", "g": "ncf"}),
