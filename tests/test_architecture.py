@@ -32,7 +32,8 @@ DOORS = {
     "draws random numbers": ("rng.py",),
     "moves parameters": ("training/optimiser.py",),
     "looks at a clock": ("training/loop.py", "serving/clock.py"),
-    "asks the environment": ("cli/",),
+    # Spark is another process, which finds its Java and its settings there.
+    "asks the environment": ("cli/", "data/spark_session.py"),
     "replaces files": ("files.py", "data/fetch.py"),
     # A pool hands its workers what they need through a global of their own process.
     "keeps global state": ("experiments/pool.py",),

@@ -80,12 +80,14 @@ def read(
     positive: "str | Positive | None" = None,
     cleaning: "Cleaning | None" = None,
     features: "FeatureFiles | None" = None,
+    engine: str = "duckdb",
 ) -> "Reading":
     """The events of a built-in dataset, file, glob, folder or data frame, with what was guessed and dropped.
 
     `positive` says which rows are positives where no column of labels does: a rule on the value such as
     ">=4", or `Positive(events=("cart", "purchase"))`. `.interactions` are the positives; where the log says
-    what else was shown, their `.impressions` hold all of it.
+    what else was shown, their `.impressions` hold all of it. The `engine` reads and cleans: duckdb, spark
+    (which also knows addresses such as s3a://…) or the address of a Spark master. The result is the same.
     """
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
@@ -100,6 +102,7 @@ def read(
         positive=Positive(positive) if isinstance(positive, str) else positive or Positive(),
         cleaning=cleaning or Cleaning(),
         features=features or FeatureFiles(),
+        engine=engine,
     )
 
 
@@ -110,6 +113,7 @@ def split(
     validation_share: float = 0.1,
     test_share: float = 0.1,
     seed: int = 0,
+    engine: str = "duckdb",
 ) -> "Split":
     """Training, validation and test parts; shares and seed matter to the splits that use them."""
     from towpath.data import split as splits
@@ -118,12 +122,12 @@ def split(
 
     rows = _events_of(data)
     if how == "leave-last-two":
-        return splits.split_leave_last_two(rows)
+        return splits.split_leave_last_two(rows, engine=engine)
     shares = {"validation_share": validation_share, "test_share": test_share}
     if how == "time":
-        return splits.split_by_time(rows, **shares)
+        return splits.split_by_time(rows, **shares, engine=engine)
     if how == "random":
-        return splits.split_at_random(rows, **shares, rng=Rng(seed))
+        return splits.split_at_random(rows, **shares, rng=Rng(seed), engine=engine)
     raise unknown_name("split", how, SPLIT_STRATEGIES)
 
 

@@ -36,6 +36,13 @@ class DataOptions:
     data_dir: Annotated[
         Path | None, typer.Option(envvar="TOWPATH_DATA", help="Where local copies of built-in datasets lie.")
     ] = None
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="duckdb|spark|spark://…",
+            help="What reads, cleans and splits: DuckDB, Spark on this machine, or a Spark master.",
+        ),
+    ] = "duckdb"
     user_col: Annotated[str | None, typer.Option(help="Column of user ids.", rich_help_panel=_COLUMNS)] = None
     item_col: Annotated[str | None, typer.Option(help="Column of item ids.", rich_help_panel=_COLUMNS)] = None
     time_col: Annotated[str | None, typer.Option(help="Column of times.", rich_help_panel=_COLUMNS)] = None

@@ -36,6 +36,7 @@ def read_data(data: str, options: DataOptions, output: Output, *, complete: bool
             cleaning=cleaning,
             features=features,
             complete=complete,
+            engine=options.engine,
         )
     for note in reading.notes:
         output.say(note)
@@ -102,12 +103,13 @@ def split_data(interactions: "Interactions", options: Preparation) -> "Split":
         validation_share=options.validation_share,
         test_share=options.test_share,
         seed=options.split_seed,
+        engine=options.engine,
     )
 
 
 def record_of(reading: "Reading", options: Preparation) -> dict[str, Any]:
     """Where the data came from, what was asked for, what was noticed and what was dropped; any JSON."""
-    asked = {name: value for name, value in asdict(options).items() if name != "data_dir"}
+    asked = {name: value for name, value in asdict(options).items() if name not in ("data_dir", "engine")}
     said = [*reading.notes, *(sentence for report in reading.features for sentence in report.sentences())]
     steps = [asdict(step) for step in reading.steps]
     return {"source": reading.source, **asked, "roles": dict(reading.roles), "notes": said, "steps": steps}

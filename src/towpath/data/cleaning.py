@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import duckdb
-
+from towpath.data.engine import Engine
 from towpath.data.sql import COUNT_EVENTS, Statements
 from towpath.errors import ConfigError, DataError, unknown_name
 
@@ -63,7 +62,7 @@ class Step:
 class Cleaner:
     """Runs the steps on the table `events` and keeps their report."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, statements: Statements) -> None:
+    def __init__(self, connection: Engine, statements: Statements) -> None:
         self.connection = connection
         self.statements = statements
         self.steps = [Step("read", 0, *self._count())]

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from towpath.data.cleaning import Cleaner, Cleaning, Step
+from towpath.data.engine import Engine
 from towpath.data.interactions import MISSING_TIME, Interactions
 from towpath.data.readers import Raw, refuse_missing_ids
 from towpath.data.scan import file_errors
@@ -31,9 +31,7 @@ FIELDS: dict[str, tuple[str, type[np.generic]]] = {
 }
 
 
-def encode(
-    connection: duckdb.DuckDBPyConnection, raw: Raw, cleaning: Cleaning
-) -> tuple[Interactions, tuple[Step, ...]]:
+def encode(connection: Engine, raw: Raw, cleaning: Cleaning) -> tuple[Interactions, tuple[Step, ...]]:
     """The cleaned events with dense codes in the order of the ids, and what each step of cleaning dropped."""
     statements = Statements(raw.extras)
     with file_errors(raw.source):
@@ -51,9 +49,7 @@ def encode(
     return Interactions(user_ids=users, item_ids=items, **columns).positives, steps
 
 
-def _account_for_lost_rows(
-    connection: duckdb.DuckDBPyConnection, raw: Raw, cleaner: Cleaner, cleaning: Cleaning
-) -> None:
+def _account_for_lost_rows(connection: Engine, raw: Raw, cleaner: Cleaner, cleaning: Cleaning) -> None:
     """Raise when the file has no rows; refuse or report rows without ids, which the joins have left out."""
     total, encoded = raw.counts.rows, cleaner.steps[0].rows
     if total == 0:
@@ -64,7 +60,7 @@ def _account_for_lost_rows(
         cleaner.drop_missing(total - encoded)
 
 
-def _fill(connection: duckdb.DuckDBPyConnection, statements: Statements, rows: int) -> dict[str, Any]:
+def _fill(connection: Engine, statements: Statements, rows: int) -> dict[str, Any]:
     """The columns of Interactions, filled batch by batch so that nothing is held twice."""
     names = ("user_code", "item_code", *statements.extras)
     columns: dict[str, NDArray[Any]] = {name: np.empty(rows, FIELDS[name][1]) for name in names}
@@ -76,6 +72,6 @@ def _fill(connection: duckdb.DuckDBPyConnection, statements: Statements, rows: i
     return {FIELDS[name][0]: column for name, column in columns.items()}
 
 
-def _vocabulary(connection: duckdb.DuckDBPyConnection, side: Side) -> Vocabulary:
+def _vocabulary(connection: Engine, side: Side) -> Vocabulary:
     column: pa.ChunkedArray = connection.sql(kept_ids(side)).to_arrow_table().column(0)
     return Vocabulary(column.combine_chunks())

@@ -1,18 +1,81 @@
-"""An embedded DuckDB that stays within bounds and leaves nothing behind."""
+"""What runs the SQL: an embedded DuckDB that stays within bounds and leaves nothing behind, or Spark."""
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any, Protocol
 
 import duckdb
+import pyarrow as pa
 
-from towpath.errors import DataError
+from towpath.data.sql import FUNCTIONS
+from towpath.errors import ConfigError, DataError
 
 # Sorting and joining want about this much per thread before they spill to the temporary folder.
 MEGABYTES_PER_THREAD = 150
 LEAST_MEGABYTES = 600
 MOST_THREADS = 8
+
+
+class Answer(Protocol):
+    """The rows that a statement gives."""
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The first row, if there is one."""
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows."""
+
+
+class Relation(Protocol):
+    """The rows of a query, as Arrow."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+
+    def to_arrow_reader(self, batch_size: int, /) -> Iterable[pa.RecordBatch]:
+        """The rows in batches, in their order."""
+
+    def to_arrow_table(self) -> pa.Table:
+        """All rows."""
+
+
+class Engine(Protocol):
+    """What reading, cleaning and splitting ask for; of DuckDB's connection they use this and no more."""
+
+    def execute(self, statement: str, /) -> Answer:
+        """What one statement gives."""
+
+    def sql(self, select: str, /) -> Relation:
+        """The rows of a query."""
+
+    def register(self, name: str, table: pa.Table, /) -> Any:  # what comes back is not used
+        """Make a table in memory known under this name."""
+
+
+@contextmanager
+def open_engine(name: str) -> Iterator[Engine]:
+    """The engine of this name: duckdb, spark (as configured, else on this machine) or spark://host:port."""
+    if name == "duckdb":
+        with engine() as connection:
+            yield connection
+    elif is_spark(name):
+        from towpath.data.spark_engine import SparkEngine
+        from towpath.data.spark_session import spark_session
+
+        yield SparkEngine(spark_session(name))
+    else:
+        raise ConfigError(
+            f"An engine is duckdb, spark or the address of a Spark master such as spark://host:7077, and "
+            f"{name!r} was given."
+        )
+
+
+def is_spark(name: str) -> bool:
+    """Whether an engine of this name is Spark."""
+    return name == "spark" or name.startswith("spark://")
 
 
 @contextmanager
@@ -34,6 +97,8 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
             connection.execute("SET arrow_lossless_conversion = true")
             # The row of the file decides ties in time, so scans must number rows as the file has them.
             connection.execute("SET preserve_insertion_order = true")
+            for function in FUNCTIONS:
+                connection.execute(function.in_duckdb())
             yield connection
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
             raise DataError(

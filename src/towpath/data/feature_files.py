@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -21,6 +20,7 @@ from towpath.data.feature_kinds import (
     infer,
 )
 from towpath.data.features import MISSING, Feature, FeatureTable, Labels, pack
+from towpath.data.layout import File
 from towpath.data.scan import Source, file_errors, location_of, open_table
 from towpath.data.sql import Side
 from towpath.data.vocabulary import Vocabulary
@@ -61,7 +61,7 @@ class FeatureReport:
 
 
 def read_features(
-    files: Sequence[Path], side: Side, ids: Vocabulary, told: GivenColumns
+    files: Sequence[File], side: Side, ids: Vocabulary, told: GivenColumns
 ) -> tuple[FeatureTable, FeatureReport]:
     """The features of these ids, and what became of the file.
 

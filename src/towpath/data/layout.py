@@ -14,6 +14,8 @@ from towpath.errors import DataError
 from towpath.files import MANIFEST
 
 Kind = Literal["delimited", "parquet", "json", "frame"]
+# A local file, or an address that Spark knows, such as s3a://bucket/events.parquet.
+File = Path | str
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 KINDS: dict[str, Kind] = {
@@ -37,15 +39,15 @@ class Layout:
     delimiter: str = ","
 
 
-def layout_of(path: Path, *, one_column: bool = False) -> Layout:
+def layout_of(path: File, *, one_column: bool = False, head: bytes | None = None) -> Layout:
     """The layout of one file; raises for what is empty, binary or of no known format.
 
-    A text file of events needs two columns at least; other tables may have `one_column`.
+    A text file of events needs two columns at least; other tables may have `one_column`. `head` is how a file
+    begins that is not on this machine.
     """
-    compression = COMPRESSIONS.get(path.suffix)
-    inner = Path(path.stem) if compression else path
-    head = _peek(path)
-    kind = KINDS.get(inner.suffix.lower()) or _kind_of(head, path)
+    compression = COMPRESSIONS.get(Path(path).suffix)
+    head = _peek(Path(path)) if head is None else head
+    kind = KINDS.get(_inner(Path(path)).suffix.lower()) or _kind_of(head, path)
     if kind == "parquet":
         return Layout(kind, compression)
     if b"\0" in head:
@@ -67,10 +69,17 @@ def layout_of(path: Path, *, one_column: bool = False) -> Layout:
 
 def is_data_file(path: Path) -> bool:
     """Whether a file in a folder is one to read: a known ending, not hidden, no manifest of ours."""
-    if path.name == MANIFEST:
-        return False
-    inner = Path(path.stem) if path.suffix in COMPRESSIONS else path
-    return path.is_file() and path.name[0] not in "._" and inner.suffix.lower() in KINDS
+    return path.is_file() and is_data_name(path)
+
+
+def is_data_name(path: Path) -> bool:
+    """Whether a file of this name is one to read."""
+    return path.name != MANIFEST and path.name[0] not in "._" and _inner(path).suffix.lower() in KINDS
+
+
+def _inner(path: Path) -> Path:
+    """The name without the ending of a compression."""
+    return Path(path.stem) if path.suffix in COMPRESSIONS else path
 
 
 @contextmanager
@@ -105,7 +114,7 @@ def _sentence(error: BaseException) -> str:
     return str(getattr(error, "strerror", None) or error).splitlines()[0].rstrip(".")
 
 
-def _kind_of(head: bytes, path: Path) -> Kind:
+def _kind_of(head: bytes, path: File) -> Kind:
     if head[:4] == b"PAR1":
         return "parquet"
     if head[:4] == b"PK\3\4":
@@ -113,7 +122,7 @@ def _kind_of(head: bytes, path: Path) -> Kind:
     return "json" if head.lstrip()[:1] == b"{" else "delimited"
 
 
-def _delimiter(line: str, path: Path, one_column: bool) -> str:
+def _delimiter(line: str, path: File, one_column: bool) -> str:
     """The delimiter that cuts the first line into most fields; a blank only if nothing else does."""
     best = max(DELIMITERS, key=lambda delimiter: len(_fields(line, delimiter)))
     for delimiter in (best, " "):
@@ -133,7 +142,7 @@ def _fields(line: str, delimiter: str) -> tuple[str, ...]:
     return tuple(next(csv.reader([line], delimiter=delimiter)))
 
 
-def _json_keys(lines: list[str], path: Path) -> tuple[str, ...]:
+def _json_keys(lines: list[str], path: File) -> tuple[str, ...]:
     keys: dict[str, None] = {}
     for number, line in enumerate(lines, start=1):
         if not _is_object(line.encode()):

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 
 from towpath.data.columns import Columns
-from towpath.data.engine import quote_literal
+from towpath.data.engine import Engine, quote_literal
+from towpath.data.layout import File
 from towpath.data.meaning import SHOWN_EVENTS, Positive, RowCounts, rule_sql
 from towpath.data.scan import Source, location_of, open_frame, open_source
 from towpath.data.times import INTEGERS, UnlikeTimesError, time_expression
@@ -55,7 +54,7 @@ class Asked:
     missing_value: float | None = None
 
 
-def read_raw(connection: duckdb.DuckDBPyConnection, data: Sequence[Path] | pa.Table, asked: Asked) -> Raw:
+def read_raw(connection: Engine, data: Sequence[File] | pa.Table, asked: Asked) -> Raw:
     """The relation `raw` over the files or the data frame."""
     if isinstance(data, pa.Table):
         source = open_frame(connection, data, asked.columns)
@@ -67,7 +66,7 @@ def read_raw(connection: duckdb.DuckDBPyConnection, data: Sequence[Path] | pa.Ta
 class _Reader:
     """Turns the columns of `source` into those of `raw`, and notes what it guessed."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, source: Source, asked: Asked) -> None:
+    def __init__(self, connection: Engine, source: Source, asked: Asked) -> None:
         self._connection, self._source, self._asked = connection, source, asked
         described = connection.execute("DESCRIBE source").fetchall()
         self._kinds: Mapping[str, str] = {row[0]: row[1] for row in described}
@@ -115,7 +114,7 @@ class _Reader:
             extras["position"] = f"CAST({number} AS INTEGER)"
         for role in ("request", "policy"):
             if role in source.indices:
-                extras[role] = f'CAST("{role}" AS VARCHAR)'
+                extras[role] = f'CAST("{role}" AS STRING)'
         return extras
 
     def _value(self) -> str | None:
@@ -215,7 +214,7 @@ class _Reader:
         if "exposure" not in self._source.indices:
             return
         problem = "What was not shown cannot have been clicked, so exposure should be 1 wherever the label is"
-        condition = f'{label} AND NOT TRY_CAST("exposure" AS BOOLEAN)'
+        condition = f"{label} AND NOT {_flag(self._kinds['exposure'])}"
         _refuse(
             self._connection, self._source, "exposure", condition, problem, "Mend one of the two columns."
         )
@@ -236,7 +235,7 @@ class _Reader:
             )
 
 
-_EVENT = 'CAST("event" AS VARCHAR)'
+_EVENT = 'CAST("event" AS STRING)'
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -244,11 +243,11 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:_FEW_EVENTS])) + more
 
 
-def _count(connection: duckdb.DuckDBPyConnection, relation: str) -> int:
+def _count(connection: Engine, relation: str) -> int:
     return int(connection.execute(f"SELECT COUNT(*) FROM {relation}").fetchall()[0][0])
 
 
-def _label(connection: duckdb.DuckDBPyConnection, source: Source, kind: str) -> str:
+def _label(connection: Engine, source: Source, kind: str) -> str:
     """SQL for a label: true or false, or a number that is 0 where the row is no positive."""
     if kind == "BOOLEAN":
         return 'COALESCE("label", FALSE)'
@@ -262,11 +261,11 @@ def _label(connection: duckdb.DuckDBPyConnection, source: Source, kind: str) -> 
     return f"({number} = 1)"
 
 
-_NUMBER_OF_WORD = "CASE {x} WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE TRY_CAST({x} AS DOUBLE) END"
+_NUMBER_OF_WORD = "CASE {x} WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE number_in({x}) END"
 _OTHER_LABELS = "Mend those rows; counts and ratings are values: --value-col with --positive '>0', say."
 
 
-def refuse_missing_ids(connection: duckdb.DuckDBPyConnection, source: Source) -> None:
+def refuse_missing_ids(connection: Engine, source: Source) -> None:
     """Raise for events without a user or an item."""
     for side in ("user", "item"):
         problem = (
@@ -282,7 +281,7 @@ def refuse_missing_ids(connection: duckdb.DuckDBPyConnection, source: Source) ->
         )
 
 
-def _id(connection: duckdb.DuckDBPyConnection, source: Source, side: str, kind: str) -> tuple[str, str]:
+def _id(connection: Engine, source: Source, side: str, kind: str) -> tuple[str, str]:
     """SQL for the id in `raw`, and for its final type."""
     column = f'"{side}"'
     if kind == "JSON":
@@ -295,18 +294,18 @@ def _id(connection: duckdb.DuckDBPyConnection, source: Source, side: str, kind: 
     if source.layout.kind == "delimited":
         other = connection.execute(
             f"SELECT COUNT(*) FROM (SELECT DISTINCT {column} AS id FROM source) "
-            f"WHERE NOT regexp_full_match(id, '{CANONICAL_INTEGER}')"
+            f"WHERE NOT full_match(id, '{CANONICAL_INTEGER}')"
         ).fetchone()
         return column, "id" if other and other[0] else "CAST(id AS BIGINT)"
     return column, "id"
 
 
-def _json_id(connection: duckdb.DuckDBPyConnection, source: Source, side: str) -> str:
+def _json_id(connection: Engine, source: Source, side: str) -> str:
     """SQL for an id from JSON: text stays text and numbers stay numbers."""
-    found = connection.execute(f'SELECT DISTINCT json_type("{side}") FROM source').fetchall()
+    found = connection.execute(f'SELECT DISTINCT json_kind("{side}") FROM source').fetchall()
     kinds = {row[0] for row in found} - {None, "NULL"}
     if kinds <= {"VARCHAR"}:
-        return f"""("{side}" ->> '$')"""
+        return f'json_text("{side}")'
     if kinds <= {"BIGINT", "UBIGINT"}:
         return f'CAST("{side}" AS BIGINT)'
     if kinds <= {"BIGINT", "UBIGINT", "DOUBLE"}:
@@ -317,7 +316,7 @@ def _json_id(connection: duckdb.DuckDBPyConnection, source: Source, side: str) -
     )
 
 
-def _time(connection: duckdb.DuckDBPyConnection, source: Source, kind: str) -> str:
+def _time(connection: Engine, source: Source, kind: str) -> str:
     try:
         return time_expression(connection, '"time"', kind)
     except UnlikeTimesError as error:
@@ -327,12 +326,13 @@ def _time(connection: duckdb.DuckDBPyConnection, source: Source, kind: str) -> s
         raise
 
 
-def _number(connection: duckdb.DuckDBPyConnection, source: Source, role: str, kind: str) -> str:
+def _number(connection: Engine, source: Source, role: str, kind: str) -> str:
     """SQL for a column that must be numeric where it is given."""
     if kind.startswith(NUMBERS):
         return f'CAST("{role}" AS FLOAT)'
-    number = f'TRY_CAST("{role}" AS DOUBLE)'
-    condition = f'"{role}" IS NOT NULL AND ({number} IS NULL OR isinf({number}))'
+    number = f'number_in("{role}")'
+    infinite = f"ABS({number}) = CAST('Infinity' AS DOUBLE)"
+    condition = f'"{role}" IS NOT NULL AND ({number} IS NULL OR {infinite})'
     problem = f"The {role} column {source.column(role)!r} should hold numbers"
     if kind != "VARCHAR":
         raise DataError(f"{problem}, but in {source.label} it holds {kind}; name another column.")
@@ -340,7 +340,7 @@ def _number(connection: duckdb.DuckDBPyConnection, source: Source, role: str, ki
     return f"CAST({number} AS FLOAT)"
 
 
-def _propensity(connection: duckdb.DuckDBPyConnection, source: Source, kind: str) -> str:
+def _propensity(connection: Engine, source: Source, kind: str) -> str:
     number = _number(connection, source, "propensity", kind)
     problem = f"A propensity (column {source.column('propensity')!r}) should be above 0 and at most 1"
     condition = f"{number} IS NOT NULL AND NOT ({number} > 0 AND {number} <= 1)"
@@ -348,8 +348,12 @@ def _propensity(connection: duckdb.DuckDBPyConnection, source: Source, kind: str
     return number
 
 
-def _exposure(connection: duckdb.DuckDBPyConnection, source: Source, kind: str) -> str:
-    flag = 'TRY_CAST("exposure" AS BOOLEAN)'
+def _flag(kind: str) -> str:
+    return 'flag_in("exposure")' if kind == "VARCHAR" else 'TRY_CAST("exposure" AS BOOLEAN)'
+
+
+def _exposure(connection: Engine, source: Source, kind: str) -> str:
+    flag = _flag(kind)
     problem = (
         f"The exposure column {source.column('exposure')!r} should say true or false (1 or 0) of every event"
     )
@@ -359,9 +363,7 @@ def _exposure(connection: duckdb.DuckDBPyConnection, source: Source, kind: str) 
     return flag
 
 
-def _refuse(
-    connection: duckdb.DuckDBPyConnection, source: Source, role: str, condition: str, *sentence: str
-) -> None:
+def _refuse(connection: Engine, source: Source, role: str, condition: str, *sentence: str) -> None:
     """Raise if the condition is true of any row, with how many and the first of them."""
     counted = connection.execute(
         f"SELECT (SELECT COUNT(*) FROM source), COUNT(*), MIN(file_row) FROM source WHERE {condition}"

@@ -21,8 +21,10 @@ from towpath.data.columns import (
     map_columns,
     map_positions,
 )
-from towpath.data.engine import quote_identifier, quote_literal
-from towpath.data.layout import Layout, bad_json_line, layout_of
+from towpath.data.engine import Engine, quote_identifier, quote_literal
+from towpath.data.layout import File, Layout, bad_json_line, layout_of
+from towpath.data.spark_engine import SparkEngine
+from towpath.data.spark_scan import layout_at, open_files, parquet_names
 from towpath.errors import DataError
 
 # What DuckDB says of bad files; other errors of its own are our bugs and stay what they are.
@@ -33,7 +35,7 @@ FILE_ERRORS = (duckdb.InvalidInputException, duckdb.IOException, duckdb.Conversi
 class Source:
     """The files, which column plays which role, and what was guessed."""
 
-    files: tuple[Path, ...]
+    files: tuple[File, ...]
     layout: Layout
     header: bool
     indices: dict[str, int]
@@ -54,9 +56,9 @@ class Source:
         return self.names[self.indices[role]] if self.header else str(self.indices[role] + 1)
 
 
-def open_source(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: Columns) -> Source:
+def open_source(connection: Engine, files: Sequence[File], columns: Columns) -> Source:
     """The relation `source` over these files, with columns named user, item, time ... and file_row."""
-    layout = _common_layout(files)
+    layout = _common_layout(connection, files)
     names = _parquet_names(connection, files) if layout.kind == "parquet" else layout.first_line
     header = layout.kind != "delimited" or _has_header(names, columns)
     if header and layout.kind == "delimited":
@@ -67,9 +69,9 @@ def open_source(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], co
         return _create(connection, source)
 
 
-def column_names(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> tuple[str, ...]:
+def column_names(connection: Engine, files: Sequence[File]) -> tuple[str, ...]:
     """What the columns of these files are called; by position where there is no header line."""
-    layout = _common_layout(files)
+    layout = _common_layout(connection, files)
     if layout.kind == "parquet":
         return _parquet_names(connection, files)
     if layout.kind == "delimited" and not looks_like_header(layout.first_line):
@@ -77,7 +79,7 @@ def column_names(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -
     return layout.first_line
 
 
-def open_frame(connection: duckdb.DuckDBPyConnection, frame: pa.Table, columns: Columns) -> Source:
+def open_frame(connection: Engine, frame: pa.Table, columns: Columns) -> Source:
     """The relation `source` over a data frame, with columns named user, item, time ... and file_row."""
     names = tuple(frame.column_names)
     _refuse_double_names(names, "the data frame")
@@ -89,8 +91,8 @@ def open_frame(connection: duckdb.DuckDBPyConnection, frame: pa.Table, columns: 
 
 
 def open_table(
-    connection: duckdb.DuckDBPyConnection,
-    files: Sequence[Path],
+    connection: Engine,
+    files: Sequence[File],
     names: tuple[str, ...] = (),
     delimiter: str | None = None,
 ) -> Source:
@@ -98,7 +100,7 @@ def open_table(
 
     `names` are those of a file that has no header line; `delimiter` is what separates its columns.
     """
-    layout = _common_layout(files, one_column=True)
+    layout = _common_layout(connection, files, one_column=True)
     found = _parquet_names(connection, files) if layout.kind == "parquet" else layout.first_line
     header = not names
     if header and layout.kind == "delimited":
@@ -123,7 +125,7 @@ def file_errors(source: Source) -> Iterator[None]:
         raise DataError(_sentence(str(error), source)) from error
 
 
-def location_of(connection: duckdb.DuckDBPyConnection, source: Source, file_row: int) -> str:
+def location_of(connection: Engine, source: Source, file_row: int) -> str:
     """Where a row is, for an error: line (row, for Parquet) and, of several files, which."""
     if not source.files:
         return f"row {file_row:,} of {source.label}, counted from 0"
@@ -134,16 +136,23 @@ def location_of(connection: duckdb.DuckDBPyConnection, source: Source, file_row:
     return f"{word} {file_row - starts[which] + first:,} of {source.files[which]}"
 
 
-def _starts(connection: duckdb.DuckDBPyConnection, source: Source) -> list[int]:
+def _starts(connection: Engine, source: Source) -> list[int]:
     """How many rows come before each file."""
+    if isinstance(connection, SparkEngine):
+        return connection.starts[source.label]
     scans = [f"SELECT COUNT(*) FROM {_scan(replace(source, files=(file,)))}" for file in source.files[:-1]]
     counts = [connection.execute(scan).fetchall()[0][0] for scan in scans]
     return [0, *accumulate(counts)]
 
 
-def _common_layout(files: Sequence[Path], *, one_column: bool = False) -> Layout:
+def _common_layout(connection: Engine, files: Sequence[File], *, one_column: bool = False) -> Layout:
     """The layout that all files share."""
-    layouts = {file: layout_of(file, one_column=one_column) for file in files}
+    layouts = {
+        file: layout_at(connection, file, one_column=one_column)
+        if isinstance(file, str) and isinstance(connection, SparkEngine)
+        else layout_of(file, one_column=one_column)
+        for file in files
+    }
     first = layouts[files[0]]
     for file, layout in layouts.items():
         if layout.kind != first.kind or layout.delimiter != first.delimiter:
@@ -168,7 +177,7 @@ def _has_header(line: Sequence[str], columns: Columns) -> bool:
     return looks_like_header(line) and not (by_position and not has_usual_name(line))
 
 
-def _refuse_double_names(names: Sequence[str], label: str | Path) -> None:
+def _refuse_double_names(names: Sequence[str], label: File) -> None:
     double, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise DataError(
@@ -181,13 +190,17 @@ def _map(columns: Columns, names: tuple[str, ...], header: bool, label: str) -> 
     return map_columns(columns, names, label) if header else map_positions(columns, names, label)
 
 
-def _parquet_names(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> tuple[str, ...]:
+def _parquet_names(connection: Engine, files: Sequence[File]) -> tuple[str, ...]:
+    if isinstance(connection, SparkEngine):
+        return parquet_names(connection, files)
     layout = Layout("parquet", None)
     with file_errors(Source(tuple(files), layout, True, {}, (), ())):
         return tuple(connection.sql(f"SELECT * FROM read_parquet({_list(files)})").columns)
 
 
-def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> Source:
+def _create(connection: Engine, source: Source) -> Source:
+    if isinstance(connection, SparkEngine):
+        return replace(source, notes=(*source.notes, *open_files(connection, source)))
     if source.layout.kind == "parquet":
         # DuckDB counts lists from one.
         before = (
@@ -211,7 +224,7 @@ def _create(connection: duckdb.DuckDBPyConnection, source: Source) -> Source:
     return source
 
 
-def _create_from_text(connection: duckdb.DuckDBPyConnection, source: Source, options: str = "") -> None:
+def _create_from_text(connection: Engine, source: Source, options: str = "") -> None:
     """Text is parsed once into a table; the rows of a table are numbered in the order of the file."""
     columns = ", ".join(f"c{index} AS {quote_identifier(role)}" for role, index in source.indices.items())
     connection.execute(f"CREATE TABLE parsed AS SELECT {columns} FROM {_scan(source, options)}")
@@ -247,7 +260,7 @@ def _is_mapped(source: Source, key: str) -> bool:
     return key in {quote_literal(source.names[index]) for index in source.indices.values()}
 
 
-def _list(files: Sequence[Path]) -> str:
+def _list(files: Sequence[File]) -> str:
     return "[" + ", ".join(quote_literal(str(file)) for file in files) + "]"
 
 
@@ -265,7 +278,7 @@ def _sentence(message: str, source: Source) -> str:
         shown = f": {content[1][:60]!r}" if content else ""
         return f"Line {int(line[1]):,} of {file} does not parse, {wrong}{shown}; mend or remove that line."
     if source.layout.kind == "json":
-        number = next((bad_json_line(f) for f in source.files if str(f) == file), None)
+        number = next((bad_json_line(Path(f)) for f in source.files if str(f) == file), None)
         if number:
             return f"Line {number:,} of {file} should be one JSON object; mend or remove that line."
     reason = re.sub(r"^[A-Z]\w+( \w+)* Error: ", "", message).splitlines()[0].rstrip(". ")

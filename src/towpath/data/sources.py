@@ -14,7 +14,7 @@ from towpath.data.builtin_datasets import BUILTIN_DATASETS, BuiltinDataset, loca
 from towpath.data.cleaning import Cleaning, Step, refuse_one_sided
 from towpath.data.columns import REQUIRED, Columns
 from towpath.data.encoding import encode
-from towpath.data.engine import engine
+from towpath.data.engine import Engine, open_engine
 from towpath.data.feature_files import FeatureReport, read_features
 from towpath.data.feature_kinds import (
     FeatureFiles,
@@ -27,10 +27,12 @@ from towpath.data.features import FeatureTable
 from towpath.data.fetch import refuse_changed
 from towpath.data.frames import DataFrame, is_frame, to_arrow
 from towpath.data.interactions import Interactions
-from towpath.data.layout import COMPRESSIONS, KINDS, is_data_file, uncompressed
+from towpath.data.layout import COMPRESSIONS, KINDS, File, is_data_file, uncompressed
 from towpath.data.meaning import Positive, RowCounts
 from towpath.data.readers import Asked, read_raw
 from towpath.data.scan import column_names
+from towpath.data.spark_engine import SparkEngine
+from towpath.data.spark_scan import list_files
 from towpath.data.sql import Side
 from towpath.errors import DataError, unknown_name
 
@@ -57,30 +59,56 @@ def read(
     cleaning: Cleaning = Cleaning(),  # noqa: B008  # frozen
     features: FeatureFiles = FeatureFiles(),  # noqa: B008  # frozen
     complete: bool = True,
+    engine: str = "duckdb",
 ) -> Reading:
     """The events of a built-in dataset (looked for in `data_dir`), path, glob, folder or data frame.
 
     They are cleaned and encoded. A data frame is anything that speaks Arrow: pandas, polars, pyarrow, DuckDB.
     Features come from the files that are named, else from those that come with a built-in dataset. Data that
-    are not `complete`, such as a test file, may have a single user or item.
+    are not `complete`, such as a test file, may have a single user or item. The `engine` does not change what
+    comes out: duckdb, spark, or the address of a Spark master.
     """
-    if is_frame(data):
-        reading = _read_frame(to_arrow(data), Asked(columns, positive), cleaning, features)
-        return _checked(reading, complete)
-    entry = BUILTIN_DATASETS.get(str(data))
     with tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as scratch:
-        if entry is None:
-            files, source = find_files(str(data)), str(data)
-        else:
-            copy = local_copy(entry, data_dir)
-            refuse_changed(entry, copy)
-            files, source = [_member(entry, copy, Path(scratch))], f"{entry.name} ({copy})"
-            columns = _merge(columns, entry.columns)
-        files = [_plain_parquet(file, Path(scratch) / str(number)) for number, file in enumerate(files)]
-        asked = Asked(columns, positive, entry.missing_value if entry else None)
-        reading = _read_rows(files, asked, cleaning, source)
-        found = list(_feature_sources(features, entry, copy if entry else None, Path(scratch)))
-        return _checked(_with_features(reading, found, features), complete)
+        with open_engine(engine) as connection:
+            found = _found(connection, data, data_dir, Path(scratch))
+            columns = _merge(columns, found.entry.columns) if found.entry else columns
+            asked = Asked(columns, positive, found.entry.missing_value if found.entry else None)
+            reading = _read_rows(connection, found, asked, cleaning)
+        sources = list(_feature_sources(features, found.entry, found.copy, Path(scratch)))
+        return _checked(_with_features(reading, sources, features), complete)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is to be read, what to call it, and which built-in dataset it is, if it is one."""
+
+    data: list[File] | pa.Table
+    source: str
+    entry: BuiltinDataset | None = None
+    copy: Path | None = None
+
+
+def _found(connection: Engine, data: str | Path | DataFrame, data_dir: Path | None, scratch: Path) -> _Found:
+    if is_frame(data):
+        return _Found(to_arrow(data), "a data frame")
+    entry = BUILTIN_DATASETS.get(str(data))
+    if entry is None:
+        files, source, copy = _files(connection, str(data)), str(data), None
+    else:
+        copy = local_copy(entry, data_dir)
+        refuse_changed(entry, copy)
+        files, source = [_member(entry, copy, scratch)], f"{entry.name} ({copy})"
+    plain = [_plain_parquet(file, scratch / str(number)) for number, file in enumerate(files)]
+    return _Found(plain, source, entry, copy)
+
+
+def _files(connection: Engine, data: str) -> list[File]:
+    """The files here, or at an address that only Spark knows."""
+    if "://" not in data:
+        return [*find_files(data)]
+    if isinstance(connection, SparkEngine):
+        return [*list_files(connection, data)]
+    raise DataError(f"{data} is no file on this machine; addresses are read by --engine spark.")
 
 
 def _checked(reading: Reading, complete: bool) -> Reading:
@@ -89,19 +117,12 @@ def _checked(reading: Reading, complete: bool) -> Reading:
     return reading
 
 
-def _read_frame(frame: pa.Table, asked: Asked, cleaning: Cleaning, features: FeatureFiles) -> Reading:
-    with tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as scratch:
-        reading = _read_rows(frame, asked, cleaning, "a data frame")
-        return _with_features(reading, list(_feature_sources(features, None, None, Path(scratch))), features)
-
-
-def _read_rows(data: list[Path] | pa.Table, asked: Asked, cleaning: Cleaning, source: str) -> Reading:
+def _read_rows(connection: Engine, found: _Found, asked: Asked, cleaning: Cleaning) -> Reading:
     """The cleaned and encoded events, still without features."""
-    with engine() as connection:
-        raw = read_raw(connection, data, asked)
-        interactions, steps = encode(connection, raw, cleaning)
+    raw = read_raw(connection, found.data, asked)
+    interactions, steps = encode(connection, raw, cleaning)
     roles = {role: raw.source.column(role) for role in raw.source.indices}
-    return Reading(interactions, source, raw.notes, steps, raw.counts, roles)
+    return Reading(interactions, found.source, raw.notes, steps, raw.counts, roles)
 
 
 @dataclass(frozen=True)
@@ -109,7 +130,7 @@ class _FeatureSource:
     """The files with the features of one side."""
 
     side: Side
-    files: list[Path]
+    files: list[File]
     form: FeatureForm | None  # of a built-in dataset
 
 
@@ -159,7 +180,7 @@ def columns_among(columns: Columns, data: str | Path | DataFrame) -> Columns:
     elif str(data) in BUILTIN_DATASETS:
         return columns
     else:
-        with engine() as connection:
+        with open_engine("duckdb") as connection:
             names = set(column_names(connection, find_files(str(data))))
     given = {field.name: getattr(columns, field.name) for field in fields(columns)}
     optional = {role: name if name in names else "" for role, name in given.items() if role not in REQUIRED}
@@ -214,9 +235,13 @@ def _unpacked(entry: BuiltinDataset, member: str, copy: Path, scratch: Path) -> 
         raise DataError(f"{copy} is truncated or damaged; fetch {entry.name} again.") from error
 
 
-def _plain_parquet(file: Path, scratch: Path) -> Path:
+def _plain_parquet(file: File, scratch: Path) -> File:
     """The file itself, or a decompressed copy of a Parquet file that was compressed once more."""
-    if file.suffix not in COMPRESSIONS or KINDS.get(Path(file.stem).suffix.lower()) != "parquet":
+    if (
+        isinstance(file, str)
+        or file.suffix not in COMPRESSIONS
+        or KINDS.get(Path(file.stem).suffix.lower()) != "parquet"
+    ):
         return file
     scratch.mkdir()  # one for each file: two may have the same name in different folders
     plain = scratch / file.stem

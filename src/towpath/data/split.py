@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from towpath.data import sql
-from towpath.data.engine import engine
+from towpath.data.engine import open_engine
 from towpath.data.feature_parquet import features_json, read_feature_table, write_feature_table
 from towpath.data.features import FeatureTable
 from towpath.data.interactions import COLUMNS, MISSING_TIME, Interactions
@@ -85,7 +85,7 @@ def join(first: Interactions, second: Interactions) -> Interactions:
     return replace(first, **columns)
 
 
-def split_leave_last_two(interactions: Interactions) -> Split:
+def split_leave_last_two(interactions: Interactions, *, engine: str = "duckdb") -> Split:
     """Each user's last positive is for test, the one before for validation, the rest for training.
 
     Last by (time, row of the file); without a time column by the row alone, which the description says.
@@ -99,11 +99,15 @@ def split_leave_last_two(interactions: Interactions) -> Split:
         _refuse_missing_times(interactions, interactions.times, "split_leave_last_two")
     labelled = interactions.labels is not None
     statement = sql.LEAVE_LAST_TWO_POSITIVES if labelled else sql.LEAVE_LAST_TWO
-    return _split(interactions, _parts(interactions, statement), description)
+    return _split(interactions, _parts(interactions, statement, engine), description)
 
 
 def split_by_time(
-    interactions: Interactions, *, validation_share: float = 0.1, test_share: float = 0.1
+    interactions: Interactions,
+    *,
+    validation_share: float = 0.1,
+    test_share: float = 0.1,
+    engine: str = "duckdb",
 ) -> Split:
     """The latest `test_share` of all events is for test, the `validation_share` before it for validation.
 
@@ -122,17 +126,23 @@ def split_by_time(
     cuts = _cuts(
         interactions,
         interactions.times,
+        engine,
         round(n * (1 - test_share - validation_share)),
         round(n * (1 - test_share)),
     )
     statement = sql.parts_by_threshold("event_time", *cuts, labelled=interactions.labels is not None)
-    parts = _parts(interactions, statement, event_time=interactions.times)
+    parts = _parts(interactions, statement, engine, event_time=interactions.times)
     description = f"by time, validation from {cuts[0]}, test from {cuts[1]}"
     return _split(interactions, parts, description)
 
 
 def split_at_random(
-    interactions: Interactions, *, validation_share: float = 0.1, test_share: float = 0.1, rng: "Rng"
+    interactions: Interactions,
+    *,
+    validation_share: float = 0.1,
+    test_share: float = 0.1,
+    rng: "Rng",
+    engine: str = "duckdb",
 ) -> Split:
     """Each event goes to validation or test with these chances, drawn by the generator "split".
 
@@ -146,7 +156,7 @@ def split_at_random(
         draws = rng.numpy("split").random(int(interactions.requests.max()) + 1)[interactions.requests]
     thresholds = 1 - validation_share - test_share, 1 - test_share
     statement = sql.parts_by_threshold("draw", *thresholds, labelled=interactions.labels is not None)
-    parts = _parts(interactions, statement, draw=draws)
+    parts = _parts(interactions, statement, engine, draw=draws)
     description = f"at random, validation {validation_share:g}, test {test_share:g}, seed {rng.seed}"
     return _split(interactions, parts, description)
 
@@ -266,9 +276,9 @@ def _ordered(interactions: Interactions, extra: dict[str, NDArray[np.generic]]) 
     return pa.table(columns)
 
 
-def _cuts(interactions: Interactions, times: NDArray[np.int64], *events: int) -> list[int]:
+def _cuts(interactions: Interactions, times: NDArray[np.int64], engine: str, *events: int) -> list[int]:
     """The moments that leave this many events before them."""
-    with engine() as connection:
+    with open_engine(engine) as connection:
         connection.register("ordered", _ordered(interactions, {"event_time": times}))
         found = [connection.execute(sql.first_moment_after(n)).fetchone() for n in events]
     cuts = [row[0] for row in found if row and row[0] is not None]
@@ -280,10 +290,12 @@ def _cuts(interactions: Interactions, times: NDArray[np.int64], *events: int) ->
     return cuts
 
 
-def _parts(interactions: Interactions, statement: str, **extra: NDArray[np.generic]) -> NDArray[np.int8]:
+def _parts(
+    interactions: Interactions, statement: str, engine: str, **extra: NDArray[np.generic]
+) -> NDArray[np.int8]:
     """The part of each row, in their order: (n,)."""
     parts = np.empty(len(interactions), dtype=np.int8)
-    with engine() as connection:
+    with open_engine(engine) as connection:
         connection.register("ordered", _ordered(interactions, extra))
         for batch in connection.sql(statement).to_arrow_reader(1 << 17):
             parts[batch.column(0).to_numpy()] = batch.column(1).to_numpy()

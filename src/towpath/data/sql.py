@@ -1,9 +1,11 @@
-"""All SQL of encoding, cleaning and splitting.
+"""All SQL of encoding, cleaning and splitting, and what engines write differently.
 
-Standard SQL only (window functions, no QUALIFY, no function of one engine), so that a cluster engine can run
-the same text. Tables: `raw` (user_id, item_id, file_row and the extras), `user_ids` and `item_ids` (id,
-raw_id, code), `events` (user_code, item_code, file_row and the extras). Extras are those of EXTRAS that the
-data have; a missing time is NULL and sorts first. Where there is a label, only positives count.
+Standard SQL only (window functions, no QUALIFY), so that DuckDB and Spark run the same text. What they have
+no common word for is a function of FUNCTIONS, which every engine is taught first.
+
+Tables: `raw` (user_id, item_id, file_row and the extras), `user_ids` and `item_ids` (id, raw_id, code),
+`events` (user_code, item_code, file_row and the extras). Extras are those of EXTRAS that the data have; a
+missing time is NULL and sorts first. Where there is a label, only positives count.
 """
 
 from dataclasses import dataclass
@@ -14,6 +16,100 @@ EXTRAS = ("event_time", "value", "propensity", "exposure", "label", "position", 
 TRAIN, VALIDATION, TEST = 0, 1, 2
 # Fewer events than this cannot give one to each part.
 SHORTEST = 3
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function for which engines have different words.
+
+    Where the two would not agree, Spark's gives NULL, which readers refuse: never another value.
+    """
+
+    name: str
+    parameters: tuple[str, ...]  # with the types that Spark wants to know
+    returns: str
+    duckdb: str
+    spark: str
+
+    def in_duckdb(self) -> str:
+        """The statement that makes it in DuckDB."""
+        names = ", ".join(parameter.split()[0] for parameter in self.parameters)
+        return f"CREATE MACRO {self.name}({names}) AS {self.duckdb}"
+
+    def in_spark(self) -> str:
+        """The statement that makes it in Spark."""
+        parameters = ", ".join(self.parameters)
+        return (
+            f"CREATE OR REPLACE TEMPORARY FUNCTION {self.name}({parameters}) RETURNS {self.returns} "
+            f"RETURN {self.spark}"
+        )
+
+
+_TEXT = ("x STRING",)
+_WEEKDAY = "(?i)(mon|tue|wed|thu|fri|sat|sun) .*"
+_ISO = (
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+    r"([ T][0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2}([.][0-9]{1,9})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
+)
+_DECIMAL = r"(?i)\s*([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[+-]?[0-9]+)?|nan|[+-]?inf(inity)?)\s*"
+FUNCTIONS = (
+    Function(
+        "full_match",
+        ("x STRING", "pattern STRING"),
+        "BOOLEAN",
+        "regexp_full_match(x, pattern)",
+        r"x RLIKE ('^(?:' || pattern || ')\z')",
+    ),
+    # Times are microseconds since 1970.
+    Function("micros", ("x TIMESTAMP",), "BIGINT", "epoch_us(x)", "unix_micros(x)"),
+    Function(
+        "day_micros",
+        _TEXT,
+        "BIGINT",
+        "epoch_us(try_strptime(x, '%Y%m%d'))",
+        "unix_micros(try_to_timestamp(x, 'yyyyMMdd'))",
+    ),
+    Function(
+        "iso_micros",
+        _TEXT,
+        "BIGINT",
+        "epoch_us(TRY_CAST(x AS TIMESTAMPTZ))",
+        f"CASE WHEN full_match(x, '{_ISO}') THEN unix_micros(TRY_CAST(x AS TIMESTAMP)) END",
+    ),
+    Function(
+        "weekday_micros",
+        _TEXT,
+        "BIGINT",
+        "epoch_us(try_strptime(x, '%a %b %d %H:%M:%S %z %Y'))",
+        f"CASE WHEN full_match(x, '{_WEEKDAY}') "
+        "THEN unix_micros(try_to_timestamp(SUBSTRING(x, 5), 'MMM d H:m:s Z yyyy')) END",
+    ),
+    Function(
+        "number_in",
+        _TEXT,
+        "DOUBLE",
+        "TRY_CAST(x AS DOUBLE)",
+        f"CASE WHEN full_match(x, '{_DECIMAL}') THEN TRY_CAST(x AS DOUBLE) END",
+    ),
+    Function(
+        "flag_in",
+        _TEXT,
+        "BOOLEAN",
+        "TRY_CAST(x AS BOOLEAN)",
+        "CASE WHEN x = TRIM(x) THEN TRY_CAST(x AS BOOLEAN) END",
+    ),
+    # An id from JSON; Spark's scan gives text with a quote in front and the rest as it is written.
+    Function(
+        "json_kind",
+        _TEXT,
+        "STRING",
+        "json_type(x)",
+        """CASE WHEN x LIKE '"%' THEN 'VARCHAR' WHEN full_match(x, '-?[0-9]+') THEN 'BIGINT' """
+        f"""WHEN full_match(x, '{_DECIMAL}') THEN 'DOUBLE' WHEN x IN ('true', 'false') THEN 'BOOLEAN' """
+        """WHEN x LIKE '[%' THEN 'ARRAY' WHEN x IS NOT NULL THEN 'OBJECT' END""",
+    ),
+    Function("json_text", _TEXT, "STRING", "(x ->> '$')", "SUBSTRING(x, 2)"),
+)
 
 
 def distinct_ids(side: Side, id_text: str = "id") -> str:
@@ -100,11 +196,11 @@ class Statements:
 
     def in_order(self, missing_time: int) -> str:
         """The events by (user, time, row) with dense codes and without NULL."""
-        missing = {"event_time": str(missing_time), "value": "CAST('NaN' AS FLOAT)"}
+        missing = {"event_time": f"CAST('{missing_time}' AS BIGINT)", "value": "CAST('NaN' AS FLOAT)"}
         missing |= {"propensity": missing["value"], "exposure": "FALSE", "label": "FALSE", "position": "0"}
         codes = {
             # A row without a request is a request of its own.
-            "request": "COALESCE(request, 'row ' || CAST(file_row AS VARCHAR))",
+            "request": "COALESCE(request, 'row ' || CAST(file_row AS STRING))",
             "policy": "COALESCE(policy, '')",
         }
         extras = "".join(

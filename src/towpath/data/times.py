@@ -1,19 +1,17 @@
 """Times as numbers that sort, whatever form they had in the file."""
 
-import duckdb
-
+from towpath.data.engine import Engine
 from towpath.errors import DataError
 
 # Whole numbers like 20220425: a day of a year between 1900 and 2099.
 _DAY = "(19|20)[0-9][0-9](0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])"
 # Seconds with a fraction, dates and timestamps become microseconds since 1970; integers stay what they are.
 FORMS = {
-    "days like 20220425": f"CASE WHEN regexp_full_match({{x}}, '{_DAY}') "
-    "THEN epoch_us(try_strptime({x}, '%Y%m%d')) END",
-    "integers": "CASE WHEN regexp_full_match({x}, '\\s*[+-]?[0-9]+\\s*') THEN TRY_CAST({x} AS BIGINT) END",
-    "seconds": "CAST(round(TRY_CAST({x} AS DOUBLE) * 1e6) AS BIGINT)",
-    "ISO dates or timestamps": "epoch_us(TRY_CAST({x} AS TIMESTAMPTZ))",
-    "dates like 'Tue Oct 17 09:40:11 -0700 2017'": "epoch_us(try_strptime({x}, '%a %b %d %H:%M:%S %z %Y'))",
+    "days like 20220425": f"CASE WHEN full_match({{x}}, '{_DAY}') THEN day_micros({{x}}) END",
+    "integers": "CASE WHEN full_match({x}, '\\s*[+-]?[0-9]+\\s*') THEN TRY_CAST({x} AS BIGINT) END",
+    "seconds": "CAST(round(number_in({x}) * 1e6) AS BIGINT)",
+    "ISO dates or timestamps": "iso_micros({x})",
+    "dates like 'Tue Oct 17 09:40:11 -0700 2017'": "weekday_micros({x})",
 }
 INTEGERS = (
     "TINYINT",
@@ -28,28 +26,28 @@ INTEGERS = (
 )
 
 
-def time_expression(connection: duckdb.DuckDBPyConnection, column: str, kind: str) -> str:
+def time_expression(connection: Engine, column: str, kind: str) -> str:
     """The SQL that turns the source's column of this type into a whole number that sorts as the time does."""
     if kind in INTEGERS:
         return _expression_of_integers(connection, column)
     if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
         return f"CAST(round(CAST({column} AS DOUBLE) * 1e6) AS BIGINT)"
     if kind == "DATE" or kind.startswith("TIMESTAMP"):
-        return f"epoch_us({column})"
+        return f"micros({column})"
     if kind != "VARCHAR":
         raise DataError(f"A time should be a number, a date or a timestamp, but the column holds {kind}.")
     return _expression_of_text(connection, column)
 
 
-def _expression_of_integers(connection: duckdb.DuckDBPyConnection, column: str) -> str:
+def _expression_of_integers(connection: Engine, column: str) -> str:
     """Days like 20220425 become microseconds; other whole numbers stay what they are."""
-    day = FORMS["days like 20220425"].format(x=f"CAST({column} AS VARCHAR)")
+    day = FORMS["days like 20220425"].format(x=f"CAST({column} AS STRING)")
     others = connection.execute(f"SELECT COUNT({column}), COUNT({day}) FROM source").fetchone()
     assert others is not None  # an aggregate without groups always gives one row
     return day if others[0] and others[0] == others[1] else f"CAST({column} AS BIGINT)"
 
 
-def _expression_of_text(connection: duckdb.DuckDBPyConnection, column: str) -> str:
+def _expression_of_text(connection: Engine, column: str) -> str:
     """The one form that all times of the column have, as SQL; raises when they have several or none."""
     forms = {form: sql.format(x=column) for form, sql in FORMS.items()}
     counts = connection.execute(

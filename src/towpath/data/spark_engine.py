@@ -1,0 +1,152 @@
+"""Spark behind the contract of an engine: the same statements, answered by a cluster."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from towpath.data.sql import FUNCTIONS
+from towpath.errors import DataError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_CREATE = re.compile(r"\s*CREATE (TABLE|VIEW) (\w+) AS\b(.*)", re.DOTALL)
+_DROP = re.compile(r"\s*DROP (?:TABLE|VIEW) (?:IF EXISTS )?(\w+)\s*")
+_RENAME = re.compile(r"\s*ALTER TABLE (\w+) RENAME TO (\w+)\s*")
+# What DuckDB calls the types that Spark has.
+_KINDS = {
+    "string": "VARCHAR",
+    "int": "INTEGER",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "timestamp_ntz": "TIMESTAMP",
+    "binary": "BLOB",
+}
+
+
+class SparkEngine:
+    """A session whose tables are views of this session, each computed once."""
+
+    def __init__(self, session: "SparkSession") -> None:
+        self.session = session
+        self.starts: dict[str, list[int]] = {}  # of a source, by its label: how many rows precede each file
+        for function in FUNCTIONS:
+            self._run(function.in_spark())
+
+    def execute(self, statement: str) -> "SparkAnswer":
+        """What one statement gives, or several with semicolons between them."""
+        if created := _CREATE.fullmatch(statement):
+            kind, name, select = created.groups()
+            frame = self._run(select)
+            self.view(name, self.computed(frame) if kind == "TABLE" else frame)
+            return SparkAnswer([])
+        if statement.lstrip().startswith("DROP "):
+            for one in statement.split(";"):
+                found = _DROP.fullmatch(one)
+                assert found is not None, one
+                self.session.catalog.dropTempView(found[1])
+            return SparkAnswer([])
+        if renamed := _RENAME.fullmatch(statement):
+            self.view(renamed[2], self.session.table(renamed[1]))
+            self.session.catalog.dropTempView(renamed[1])
+            return SparkAnswer([])
+        if statement.startswith("DESCRIBE "):
+            return SparkAnswer(kinds_of(self.session.table(statement.removeprefix("DESCRIBE "))))
+        with spark_errors():
+            return SparkAnswer([tuple(row) for row in self._run(statement).collect()])
+
+    def sql(self, select: str) -> "SparkRelation":
+        """The rows of a query."""
+        return SparkRelation(self._run(select))
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Send a table of this process to Spark."""
+        with spark_errors():
+            self.view(name, self.session.createDataFrame(table))
+
+    def view(self, name: str, frame: "DataFrame") -> None:
+        """Make a frame known under this name."""
+        frame.createOrReplaceTempView(name)
+
+    def computed(self, frame: "DataFrame") -> "DataFrame":
+        """The rows of a frame, computed now and once.
+
+        They are kept in the checkpoint folder if Spark has one, else by the workers themselves. What was
+        computed is forgotten, since the plan of a table that refers to itself would double with every step.
+        """
+        with spark_errors():
+            folder = self.session.sparkContext.getCheckpointDir()
+            return frame.localCheckpoint() if folder is None else frame.checkpoint()
+
+    def _run(self, statement: str) -> "DataFrame":
+        # A backslash is an ordinary character to DuckDB, and to Spark only if there are two.
+        return self.session.sql(statement.replace("\\", "\\\\"))
+
+
+class SparkAnswer:
+    """The rows that a statement gave."""
+
+    def __init__(self, rows: list[tuple[Any, ...]]) -> None:
+        self._rows = rows
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The first row, if there is one."""
+        return self._rows[0] if self._rows else None
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows."""
+        return self._rows
+
+
+class SparkRelation:
+    """The rows of a query, fetched as Arrow when they are asked for."""
+
+    def __init__(self, frame: "DataFrame") -> None:
+        self.frame = frame
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return self.frame.columns
+
+    def to_arrow_table(self) -> pa.Table:
+        """All rows, in their order."""
+        with spark_errors():
+            return self.frame.toArrow()
+
+    def to_arrow_reader(self, batch_size: int) -> Iterator[pa.RecordBatch]:
+        """The rows in batches, in their order."""
+        yield from self.to_arrow_table().to_batches(batch_size)
+
+
+def kinds_of(frame: "DataFrame") -> list[tuple[Any, ...]]:
+    """The name of each column and its type, as DuckDB calls it."""
+    return [
+        (field.name, field.metadata.get("kind") or _KINDS.get(kind, kind.upper()))
+        for field in frame.schema
+        if (kind := field.dataType.simpleString())
+    ]
+
+
+@contextmanager
+def spark_errors(
+    say: Callable[[str], str] = lambda reason: f"Spark could not go on: {reason}.",
+) -> Iterator[None]:
+    """A failure of a job as one sentence; mistakes in statements are our bugs and stay what they are."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+    try:
+        yield
+    except (AnalysisException, ParseException):
+        raise
+    except (Py4JJavaError, PySparkException) as error:
+        raise DataError(say(_reason(str(error)))) from error
+
+
+def _reason(message: str) -> str:
+    """The innermost cause that Spark names, without its stack."""
+    causes = re.findall(r"Caused by: (?:[\w.$]+: )?(.+)", message) or message.splitlines()[:1]
+    return re.sub(r"\s*SQLSTATE: \w+|^\[[\w.]+\] ", "", causes[-1]).strip().rstrip(".")[:300]

@@ -1,0 +1,115 @@
+"""Spark, as a real cluster of a master and two workers: it gives what DuckDB and one process give.
+
+One test, since a cluster takes long to start and test processes would each start their own.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import towpath
+from spark_cluster import spark_cluster
+from towpath import Cleaning, Positive
+from towpath.errors import ConfigError, DataError
+
+ROWS = 300
+
+
+@contextmanager
+def driver_of(cluster: tuple[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """This process as a driver of the cluster."""
+    from pyspark.sql import SparkSession
+
+    master, variables = cluster
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    try:
+        yield master
+    finally:
+        running = SparkSession.getActiveSession()
+        if running is not None:
+            running.stop()
+
+
+def write_impressions(folder: Path) -> Path:
+    """Two files of slates with labels, positions, propensities and policies; a text with a line break."""
+    folder.mkdir()
+    draw = np.random.default_rng(0)
+    rows = [
+        f"u{draw.integers(20)},{draw.integers(30)},2024-03-0{draw.integers(1, 9)}T10:00:00+02,"
+        f'{int(draw.random() < 0.4)},r{n // 3},{n % 3 + 1},{(n % 10 + 1) / 10},"{"a" if n % 2 else "b"}"'
+        for n in range(ROWS)
+    ]
+    rows[7] = rows[7].removesuffix('"') + '\nc"'
+    head = "user,item,time,label,request,position,propensity,policy\n"
+    (folder / "part 1.csv").write_text(head + "\n".join(rows[:170]) + "\n")
+    (folder / "part 2.csv").write_text(head + "\n".join(rows[170:]) + "\n")
+    return folder
+
+
+def write_json(path: Path) -> Path:
+    draw = np.random.default_rng(1)
+    rows = [
+        {"user": int(draw.integers(25)), "item": f"i{draw.integers(30)}", "event": event, "ts": int(n // 7)}
+        for n, event in enumerate(draw.choice(["view", "cart", "purchase"], ROWS))
+    ]
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return path
+
+
+def write_parquet(path: Path) -> Path:
+    draw = np.random.default_rng(2)
+    columns = {"user": draw.integers(0, 25, ROWS), "item": draw.integers(0, 30, ROWS)}
+    table = pa.table({**columns, "rating": draw.integers(1, 6, ROWS).astype(np.float32)})
+    pq.write_table(table, path, row_group_size=64)
+    return path
+
+
+def check_reading_and_splitting(master: str, folder: Path) -> None:
+    cases = (
+        (write_impressions(folder / "log"), {}, ("time", "random")),
+        (
+            write_json(folder / "e.jsonl"),
+            {
+                "positive": Positive(events=("cart", "purchase"), event_weights={"cart": 2.0}),
+                "cleaning": Cleaning(repeats="last", filter="k-core", min_per_user=3, min_per_item=3),
+            },
+            ("leave-last-two",),
+        ),
+        (write_parquet(folder / "e.parquet"), {"cleaning": Cleaning(min_rating=2)}, ("leave-last-two",)),
+    )
+    for path, asked, strategies in cases:
+        here, there = (towpath.read(path, **asked, engine=engine) for engine in ("duckdb", master))
+        assert (there.steps, there.notes, there.counts) == (here.steps, here.notes, here.counts)
+        for how in strategies:
+            found = towpath.split(there, how, engine=master)
+            assert found.fingerprint == towpath.split(here, how).fingerprint, (path, how)
+
+
+def check_addresses_and_errors(master: str, folder: Path) -> None:
+    whole = towpath.split(towpath.read(folder / "e.parquet")).fingerprint
+    address = (folder / "e.parquet").as_uri()
+    assert towpath.split(towpath.read(address, engine="spark")).fingerprint == whole
+    with pytest.raises(DataError, match="addresses are read by --engine spark"):
+        towpath.read(address)
+    with pytest.raises(ConfigError, match="uses Spark at"):
+        towpath.read(address, engine="spark://elsewhere:7077")
+    (folder / "bad.csv").write_text("user,item\n1,2\n3\n")
+    with pytest.raises(DataError) as caught:
+        towpath.read(folder / "bad.csv", engine=master)
+    assert "\n" not in str(caught.value)
+    (folder / "no.csv").write_text("user,item,time\n1,2,soon\n3,4,5\n")
+    with pytest.raises(DataError, match=r"1 of 2 does not \(first: 'soon' in line 2 of"):
+        towpath.read(folder / "no.csv", engine=master)
+
+
+def test_a_cluster_gives_what_one_process_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with spark_cluster(tmp_path / "cluster") as cluster, driver_of(cluster, monkeypatch) as master:
+        check_reading_and_splitting(master, tmp_path)
+        check_addresses_and_errors(master, tmp_path)
