@@ -59,21 +59,23 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[tuple[str, dict[st
 def _variables(folder: Path) -> dict[str, str]:
     (folder / "conf").mkdir(parents=True)
     (folder / "conf" / "spark-defaults.conf").write_text(SETTINGS)
-    spec = find_spec("pyspark")
-    assert spec is not None and spec.origin is not None
-    source = find_spec("towpath")
-    assert source is not None and source.origin is not None
     return {
         **java_environment(),
-        "SPARK_HOME": str(Path(spec.origin).parent),
+        "SPARK_HOME": str(_folder_of("pyspark")),
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_IP": ADDRESS,
         "SPARK_DAEMON_MEMORY": "256m",
         "PYSPARK_PYTHON": sys.executable,
         # Executors import towpath as this process does.
-        "PYTHONPATH": str(Path(source.origin).parents[1]),
+        "PYTHONPATH": str(_folder_of("towpath").parent),
         "OMP_NUM_THREADS": "1",
     }
+
+
+def _folder_of(package: str) -> Path:
+    spec = find_spec(package)
+    assert spec is not None
+    return Path(str(spec.origin)).parent
 
 
 def _start(log: Path, variables: dict[str, str], *words: str) -> subprocess.Popen[bytes]:
