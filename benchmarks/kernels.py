@@ -251,18 +251,16 @@ def no_prefetch(loop: Any) -> Any:
 
 
 def library_of_heads() -> list[Row]:
-    """A batch of the library of transport on impressions: 12 members, twice, three heads (compiled_heads)."""
-    rng, members, n_heads, dim = draws(), 24, 3, 16
+    """A batch of the library of transport on impressions: 12 members with three heads (compiled_heads)."""
+    rng, members, n_heads, dim = draws(), 12, 3, 16
     width = members * (dim + n_heads)
     tables = heads.Tables(
-        *(torch.randn(rows, width, generator=rng) for rows in (700, 400)), torch.zeros(members, n_heads)
+        *(torch.randn(rows, width, generator=rng) for rows in (700, 400)), torch.zeros(n_heads, members)
     )
     users, items = torch.randint(700, (256,), generator=rng), torch.randint(400, (256, 4), generator=rng)
     targets = torch.rand(256, 4, n_heads, generator=rng).round()
-    task = heads.HeadTask(users, items, targets, torch.ones(2, 256, 4, n_heads))
-    each = heads.MemberTask(
-        torch.arange(members) // 12, torch.ones(members, n_heads), torch.full((members,), 0.02)
-    )
+    task = heads.HeadTask(users, items, targets, torch.ones(256, 4, n_heads))
+    each = heads.MemberTask(torch.ones(n_heads, members), torch.full((members,), 0.02))
     given = (tables, task, each, (False, False))
     return [
         (

@@ -1,4 +1,4 @@
-"""The loop over pairs, members and heads that numba compiles, once, and keeps on disk."""
+"""The loop over pairs of a library of heads, in Python that numba compiles, once, and keeps on disk."""
 
 from typing import Any
 
@@ -6,6 +6,31 @@ import numpy as np
 from numba import njit
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
+_FARTHEST = np.float32(80)  # e^80 is still a float
+
+
+@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
+def sigmoids(logits: Any, bits: Any, out: Any) -> None:
+    """1 / (1 + e^-x) of every logit, seven digits, without a branch or a call, so that many go at once.
+
+    e^t = 2^n e^r with |r| <= log(2) / 2: the exponent bits of a float, times a polynomial.
+    logits, out: (n,) float32; bits: (n,) int32, for what is computed on the way.
+    """
+    one = np.float32(1)
+    for j in range(len(logits)):
+        t = min(max(-logits[j], -_FARTHEST), _FARTHEST)
+        n = np.floor(t * np.float32(1.44269504) + np.float32(0.5))
+        r = t - n * np.float32(0.693359375) + n * np.float32(2.12194440e-4)
+        y = np.float32(1.9875691e-4) * r + np.float32(1.3981999e-3)
+        y = y * r + np.float32(8.3334519e-3)
+        y = y * r + np.float32(4.1665796e-2)
+        y = y * r + np.float32(1.6666665e-1)
+        y = y * r + np.float32(0.5)
+        out[j] = y * r * r + r + one
+        bits[j] = (np.int32(n) + np.int32(127)) << np.int32(23)
+    powers = bits.view(np.float32)
+    for j in range(len(logits)):
+        out[j] = one / (one + out[j] * powers[j])
 
 
 @njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
@@ -19,7 +44,6 @@ def head_gradients(
     item_places: Any,
     targets: Any,
     weights: Any,
-    groups: Any,
     prices: Any,
     l2: Any,
     to_P: Any,
@@ -28,39 +52,67 @@ def head_gradients(
 ) -> None:
     """Add to to_P, to_Q and to_bias what every pair sends there, through every head of every member.
 
-    Shapes as in `kernels.heads`. A member's part of a row is its vector, then one bias for each head.
+    Shapes as in `kernels.heads`. What a pair says of a member is spread over the length of its vector, so
+    that the long loops run over all members at once.
     """
-    members, heads = prices.shape
-    width = P.shape[1] // members
-    d = width - heads
-    one = np.float32(1)
+    heads, members = prices.shape
+    outputs = heads * members
+    size = P.shape[1] - outputs
+    shape = members, size // members
+    terms, slopes, shrinks = (
+        np.empty(shape, np.float32),
+        np.empty(shape, np.float32),
+        np.empty(shape, np.float32),
+    )
+    flat_terms, flat_slopes, flat_shrinks = terms.reshape(size), slopes.reshape(size), shrinks.reshape(size)
+    logits, found = np.empty((heads, members), np.float32), np.empty((heads, members), np.float32)
+    flat_logits, flat_found = logits.reshape(outputs), found.reshape(outputs)
+    bits = np.empty(outputs, np.int32)
+    flat_bias, to_flat = bias.reshape(outputs), to_bias.reshape(outputs)
+    products, charges = np.empty(members, np.float32), np.empty(members, np.float32)
     for r in range(len(users)):
         u, to_u = np.uint64(users[r]), np.uint64(user_places[r])
-        for m in range(members):
-            first = m * width
-            p, to_p = P[u, first : first + width], to_P[to_u, first : first + width]
-            w = weights[groups[m], r]
-            for c in range(items.shape[1]):
-                charge, slope = np.float32(0), np.float32(0)
-                for h in range(heads):
-                    charge += prices[m, h] * w[c, h]
-                if charge == 0:
-                    continue
-                q = Q[np.uint64(items[r, c]), first : first + width]
-                to_q = to_Q[np.uint64(item_places[r, c]), first : first + width]
+        p, p_bias, to_p, to_p_bias = P[u, :size], P[u, size:], to_P[to_u, :size], to_P[to_u, size:]
+        for c in range(items.shape[1]):
+            total = np.float32(0)
+            for h in range(heads):
+                total += weights[r, c, h]
+            if total == 0:
+                continue
+            i, to_i = np.uint64(items[r, c]), np.uint64(item_places[r, c])
+            q, q_bias, to_q, to_q_bias = Q[i, :size], Q[i, size:], to_Q[to_i, :size], to_Q[to_i, size:]
+            for j in range(size):
+                flat_terms[j] = p[j] * q[j]
+            for m in range(members):
                 product = np.float32(0)
-                for j in range(d):
-                    product += p[j] * q[j]
+                for j in range(shape[1]):
+                    product += terms[m, j]
+                products[m] = product
+                charges[m] = 0
+            for h in range(heads):
+                for m in range(members):
+                    logits[h, m] = products[m]
+            for j in range(outputs):
+                flat_logits[j] += p_bias[j] + q_bias[j] + flat_bias[j]
+            sigmoids(flat_logits, bits, flat_found)
+            for h in range(heads):
+                weight, target = weights[r, c, h], targets[r, c, h]
+                for m in range(members):
+                    price = prices[h, m] * weight
+                    charges[m] += price
+                    found[h, m] = price * (found[h, m] - target)
+            for j in range(outputs):
+                to_p_bias[j] += flat_found[j]
+                to_q_bias[j] += flat_found[j]
+                to_flat[j] += flat_found[j]
+            for m in range(members):
+                slope = np.float32(0)
                 for h in range(heads):
-                    price = prices[m, h] * w[c, h]
-                    if price != 0:
-                        logit = product + p[d + h] + q[d + h] + bias[m, h]
-                        s = price * (one / (one + np.exp(-logit)) - targets[r, c, h])
-                        slope += s
-                        to_p[d + h] += s
-                        to_q[d + h] += s
-                        to_bias[m, h] += s
-                shrink = 2 * l2[m] * charge
-                for j in range(d):
-                    to_p[j] += slope * q[j] + shrink * p[j]
-                    to_q[j] += slope * p[j] + shrink * q[j]
+                    slope += found[h, m]
+                shrink = np.float32(2) * l2[m] * charges[m]
+                for j in range(shape[1]):
+                    slopes[m, j] = slope
+                    shrinks[m, j] = shrink
+            for j in range(size):
+                to_p[j] += flat_slopes[j] * q[j] + flat_shrinks[j] * p[j]
+                to_q[j] += flat_slopes[j] * p[j] + flat_shrinks[j] * q[j]

@@ -15,54 +15,55 @@ from towpath.kernels.inner_products import arrays, numbered, usable
 class Tables(NamedTuple):
     """The parameters of M members with vectors of length d and H heads.
 
-    Rows of users and items hold, member by member, the vector and then the biases of its heads.
+    A row of users or items holds the vectors of all members, then the biases of the first head, and so on.
     """
 
-    users: Tensor  # (users, M (d + H))
-    items: Tensor  # (items, M (d + H))
-    bias: Tensor  # (M, H)
+    users: Tensor  # (users, M d + H M)
+    items: Tensor  # (items, M d + H M)
+    bias: Tensor  # (H, M)
 
 
 class HeadTask(NamedTuple):
-    """The pairs of a batch and what every head should say of them.
-
-    M members, H heads, G groups of members that see different weights.
-    """
+    """The pairs of a batch and what every head should say of them."""
 
     users: Tensor  # (b,) codes
     items: Tensor  # (b, k) codes
     targets: Tensor  # (b, k, H) in [0, 1]
-    weights: Tensor  # (G, b, k, H) how much a pair counts for a head; 0: not at all
+    weights: Tensor  # (b, k, H) how much a pair counts for a head; 0: not at all
 
 
 class MemberTask(NamedTuple):
     """What each member minimises."""
 
-    groups: Tensor  # (M,) which weights it sees
-    prices: Tensor  # (M, H) weight of each head's loss
+    prices: Tensor  # (H, M) weight of each head's loss
     l2: Tensor  # (M,) penalty on the squared lengths of both vectors of a pair
 
 
+def vectors_and_biases(rows: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows (..., M d + H M) of a table as vectors (..., M, d) and biases (..., H, M)."""
+    heads, members = bias.shape
+    size = rows.shape[-1] - heads * members
+    vectors, biases = rows[..., :size], rows[..., size:]
+    return vectors.unflatten(-1, (members, -1)), biases.unflatten(-1, (heads, members))
+
+
 def head_logits(tables: Tables, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits (b, k, M, H) of all heads and squared lengths (b, k, M) of the two vectors.
+    """Logits (b, k, H, M) of all heads and squared lengths (b, k, M) of the two vectors.
 
     logit_h = <p_u, q_i> + a_uh + b_ih + bias_h          for each member, with vectors of its own
     """
-    members, heads = tables.bias.shape
-    d = tables.users.shape[1] // members - heads
-    p = tables.users[users].view(len(users), 1, members, d + heads)
-    q = tables.items[items].view(*items.shape, members, d + heads)
-    products = (p[..., :d] * q[..., :d]).sum(-1)
-    lengths = p[..., :d].square().sum(-1) + q[..., :d].square().sum(-1)
-    return products[..., None] + p[..., d:] + q[..., d:] + tables.bias, lengths
+    p, of_user = vectors_and_biases(tables.users[users][:, None], tables.bias)
+    q, of_item = vectors_and_biases(tables.items[items], tables.bias)
+    lengths = p.square().sum(-1) + q.square().sum(-1)
+    return (p * q).sum(-1)[..., None, :] + of_user + of_item + tables.bias, lengths
 
 
 def head_risk(tables: Tables, task: HeadTask, members: MemberTask) -> Tensor:
     """The sum over members, pairs and heads of  price * weight * (logistic loss + l2 * squared lengths)."""
     logits, lengths = head_logits(tables, task.users, task.items)
-    losses = softplus(logits) - task.targets[:, :, None] * logits
-    counts = members.prices * task.weights[members.groups].permute(1, 2, 0, 3)  # (b, k, M, H)
-    return (counts * (losses + (members.l2 * lengths)[..., None])).sum()
+    losses = softplus(logits) - task.targets[..., None] * logits
+    counts = members.prices * task.weights[..., None]  # (b, k, H, M)
+    return (counts * (losses + (members.l2 * lengths)[..., None, :])).sum()
 
 
 def head_gradients(

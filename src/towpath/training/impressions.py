@@ -58,12 +58,21 @@ class ImpressionBatches:
     def __len__(self) -> int:
         return -(-len(self._rows) // self._batch_size)
 
-    def epoch(self, number: int, rng: Rng, longest: int = 0, *, name: str = "") -> Iterator[ImpressionBatch]:
+    def epoch(
+        self,
+        number: int,
+        rng: Rng,
+        longest: int = 0,
+        *,
+        name: str = "",
+        without: NDArray[np.bool_] | None = None,
+    ) -> Iterator[ImpressionBatch]:
         """The batches of this epoch, with histories of at most `longest` clicks in the contexts.
 
-        `name` sets apart several passes of one epoch.
+        `name` sets apart several passes of one epoch; `without` (n,) marks impressions that are left out.
         """
-        order = rng.numpy(name + "impressions", number).permutation(self._rows)
+        rows = self._rows if without is None else self._rows[~without[self._rows]]
+        order = rng.numpy(name + "impressions", number).permutation(rows)
         draw = rng.numpy(name + "catalogue", number)
         for start in range(0, len(order), self._batch_size):
             # By user, as the rows of a table lie.

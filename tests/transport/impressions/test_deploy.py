@@ -13,13 +13,13 @@ def tables() -> Tables:
     rng = torch.Generator().manual_seed(0)
     width = MEMBERS * (DIM + HEADS)
     return Tables(
-        *(torch.randn(*s, generator=rng) for s in ((USERS, width), (ITEMS, width), (MEMBERS, HEADS)))
+        *(torch.randn(*s, generator=rng) for s in ((USERS, width), (ITEMS, width), (HEADS, MEMBERS)))
     )
 
 
 @pytest.mark.parametrize(("rank", "exact"), [(8, True), (6, True), (2, False)])
 def test_a_factorisation_scores_what_the_weighted_heads_do(rank: int, exact: bool) -> None:
-    weights = torch.tensor([[0.5, -0.2, 0.0], [-1.0, 0.3, 0.1]])
+    weights = torch.tensor([[0.5, -1.0], [-0.2, 0.3], [0.0, 0.1]])
     users, items = torch.arange(USERS), torch.arange(ITEMS).expand(USERS, ITEMS)
     logits, _ = head_logits(tables(), users, items)
     wanted = (logits * weights).sum((2, 3))

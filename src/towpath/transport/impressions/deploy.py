@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from towpath.kernels.heads import Tables
+from towpath.kernels.heads import Tables, vectors_and_biases
 from towpath.models.factorization import Factorization
 
 
@@ -22,18 +22,18 @@ class Sum:
 
 @torch.no_grad()
 def sum_of_members(tables: Tables, weights: Tensor) -> Sum:
-    """The heads of all members added with weights (M, H); a member's heads share its inner product."""
-    members, heads = weights.shape
-    d = tables.users.shape[1] // members - heads
-    p, q = (table.reshape(len(table), members, d + heads) for table in (tables.users, tables.items))
-    own = weights.sum(1)
+    """The heads of all members added with weights (H, M); a member's heads share its inner product."""
+    (p, of_users), (q, of_items) = (
+        vectors_and_biases(table, tables.bias) for table in (tables.users, tables.items)
+    )
+    own = weights.sum(0)
     # Half of the weight on each side keeps both well scaled; the sign goes to the users.
     half = own.abs().sqrt()
     return Sum(
-        users=(p[..., :d] * (half * own.sign())[:, None]).reshape(len(p), -1),
-        items=(q[..., :d] * half[:, None]).reshape(len(q), -1),
-        user_bias=(p[..., d:] * weights).sum((1, 2)),
-        item_bias=(q[..., d:] * weights).sum((1, 2)),
+        users=(p * (half * own.sign())[:, None]).flatten(1),
+        items=(q * half[:, None]).flatten(1),
+        user_bias=(of_users * weights).sum((1, 2)),
+        item_bias=(of_items * weights).sum((1, 2)),
         bias=(tables.bias * weights).sum(),
     )
 

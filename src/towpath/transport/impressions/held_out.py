@@ -19,9 +19,9 @@ class HeldOut:
     """A random share of the impressions, those of one request together."""
 
     def __init__(self, impressions: Interactions, share: float, rng: Rng, most: int = _MOST) -> None:
-        self._held = hold_out(impressions, share, rng)
-        self._pairs = PairSet(impressions.where(self._held))
-        rows = np.flatnonzero(self._held)
+        self.mask = hold_out(impressions, share, rng)  # (n,)
+        self._pairs = PairSet(impressions.where(self.mask))
+        rows = np.flatnonzero(self.mask)
         if len(rows) > most:
             rows = np.sort(rng.numpy("stack").choice(rows, most, replace=False))
         self.rows = rows  # (n,) places in the table of impressions
@@ -35,11 +35,11 @@ class HeldOut:
                 f"{int(self.clicks.sum()):,} were clicked; bring more data, or set penalty."
             )
 
-    def left(self, batch: ImpressionBatch) -> tuple[Tensor, Tensor]:
-        """Which impressions (b,) and which pairs (b, k) of a batch are not held out, as 0 and 1."""
+    def open_pairs(self, batch: ImpressionBatch) -> Tensor:
+        """Which pairs (b, k) of a batch are not held out, as 0 and 1."""
         users = np.repeat(batch.context.users.cpu().numpy(), batch.items.shape[1])
         held = self._pairs.contains(users, batch.items.cpu().numpy().ravel()).reshape(batch.items.shape)
-        return torch.from_numpy(~self._held[batch.rows]).float(), torch.from_numpy(~held).float()
+        return torch.from_numpy(~held).float()
 
 
 def hold_out(impressions: Interactions, share: float, rng: Rng) -> NDArray[np.bool_]:

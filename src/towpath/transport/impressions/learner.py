@@ -13,20 +13,25 @@ from towpath.training.task import TrainingTask
 from towpath.transport.impressions.deploy import fill, sum_of_members
 from towpath.transport.impressions.held_out import HeldOut
 from towpath.transport.impressions.library import Library
-from towpath.transport.impressions.members import HEADS, RELEVANCE, fixed_weights, members_of, task_of
+from towpath.transport.impressions.members import RELEVANCE, fixed_weights, members_of, task_of
 from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.impressions.stack import Stack, stack_heads
 from towpath.transport.impressions.targets import head_targets, head_weights
 
 _LAST_RATE = 0.1  # share of the step size that is left at the end
+_WEIGH_EVERY = 5  # epochs; between, the last weights count
 
 
 class ImpressionLearner(Learner):
     """Trains the library, weighs its heads by held-out impressions and deploys their sum.
 
-    Every member is there twice where it is to be weighed: once without the held-out impressions, which gives
-    the weights, and once with all of them, which is deployed. Both are trained in the same pass.
+    The first half of the epochs does without the held-out impressions, which then give the weights. The
+    second half trains the members from a new start on all impressions: to go on from the first half is as
+    good on validation and gives two to three percent fewer true clicks. Where the penalty is set there is
+    one half only.
     """
+
+    numbers = ("log_loss",)
 
     def __init__(self, task: TrainingTask, settings: LibrarySettings) -> None:
         scorer, training, rng = task.scorer, task.training, task.rng
@@ -34,20 +39,25 @@ class ImpressionLearner(Learner):
         self._factorization = self.scorer = scorer
         self._settings, self._rng = settings, rng
         self._batches = ImpressionBatches(task.train, settings.library_negatives, training.batch_size)
-        enough = settings.epochs_for(len(self._batches.impressions))
-        self._epochs = min(training.epochs, enough)
         self._members = members_of(settings)
-        self._stacked = settings.penalty is None
-        self.library = Library(
-            scorer.sizes, task_of(self._members, stacked=self._stacked), settings.member_dim, rng
-        )
-        self._optimiser = Optimiser([self.library], settings.library_rate, training.clip_norm)
-        self._held_out = HeldOut(self._batches.impressions, settings.held_out, rng) if self._stacked else None
+        self._tasks = task_of(self._members)
+        self.library = Library(scorer.sizes, self._tasks, settings.member_dim)
+        self._clip_norm = training.clip_norm
+        self._begin("library")
+        halves = 2 if settings.penalty is None else 1
+        most = max(1, training.epochs // halves)
+        self._first = min(most, settings.epochs_for(len(self._batches.impressions)))
+        self._held_out: HeldOut | None = None
+        self.log_loss = 0.0  # of the held-out impressions, by the last weights
+        if settings.penalty is None:
+            self._held_out = HeldOut(self._batches.impressions, settings.held_out, rng)
+        else:
+            self.library.weights.copy_(fixed_weights(self._members))
 
     @property
     def own_epochs(self) -> int:
-        """The step size falls over so many; the last one is kept."""
-        return self._epochs
+        """The step size falls over the epochs of each half; the last one is kept."""
+        return self._first if self._held_out is None else 2 * self._first
 
     def players(self) -> dict[str, nn.Module]:
         """The library, whose weighted sum is the scorer."""
@@ -63,41 +73,46 @@ class ImpressionLearner(Learner):
 
     def epoch(self, number: int) -> EpochMetrics:
         """One pass over the impressions for all members, then the weights and the sum."""
-        self._optimiser.set_lr_scale(1 - (1 - _LAST_RATE) * (number - 1) / self._epochs)
-        for batch in self._batches.epoch(number, self._rng):
-            self._optimiser.apply_gradients(self.library.gradients(self._task(batch)))
-        return self._deploy()
+        if self._held_out is not None and number == self._first + 1:
+            self._begin("all")
+        done = number - 1 if number <= self._first else number - 1 - self._first  # epochs of this half
+        self._optimiser.set_lr_scale(1 - (1 - _LAST_RATE) * min(done / self._first, 1))
+        held_out = self._held_out if number <= self._first else None
+        without = None if held_out is None else held_out.mask
+        for batch in self._batches.epoch(number, self._rng, without=without):
+            self._optimiser.apply_gradients(self.library.gradients(_task(batch, held_out)))
+        if held_out is not None and (number % _WEIGH_EVERY == 1 or number == self._first):
+            self.log_loss = self._weigh(held_out)
+        total = sum_of_members(self.library.tables, self.library.weights)
+        return {"loss": self.log_loss, "rank_loss": fill(self._factorization, total)}
 
-    def _task(self, batch: ImpressionBatch) -> HeadTask:
-        """The targets of a batch, with weights for members without and with the held-out impressions."""
-        whole = head_weights(batch, torch.ones(len(batch.items)), torch.ones(batch.items.shape))
-        partial = whole if self._held_out is None else head_weights(batch, *self._held_out.left(batch))
-        return HeadTask(batch.context.users, batch.items, head_targets(batch), torch.stack([partial, whole]))
+    def _begin(self, name: str) -> None:
+        """Let all members start anew, from random numbers of this name."""
+        self.library.start(self._rng.child(name))
+        self._optimiser = Optimiser([self.library], self._settings.library_rate, self._clip_norm)
 
-    def _deploy(self) -> EpochMetrics:
-        """Weigh the heads, add them up, and put the sum into the scorer."""
-        count = len(self._members)
-        if self._held_out is None:
-            weights = fixed_weights(self._members)
-            total = sum_of_members(self.library.tables(slice(0, count)), weights)
-            return {"rank_loss": fill(self._factorization, total)}
-        stack = self._stack(count, self._held_out)
-        weights = torch.zeros(count, HEADS)
-        weights[self._places()] = torch.from_numpy(stack.weights[:-1]).float()
-        total = sum_of_members(self.library.tables(slice(count, 2 * count)), weights)
-        return {"loss": stack.log_loss, "rank_loss": fill(self._factorization, total)}
+    def _weigh(self, held_out: HeldOut) -> float:
+        """Find the weights of the heads by held-out impressions; their log loss."""
+        stack = self._stack(held_out)
+        self.library.weights.zero_()
+        self.library.weights[self._trained] = torch.from_numpy(stack.weights[:-1]).float()
+        return stack.log_loss
 
-    def _stack(self, count: int, held_out: HeldOut) -> Stack:
+    def _stack(self, held_out: HeldOut) -> Stack:
         users, items = held_out.users, held_out.items
-        logits = self.library.logits(users, items, slice(0, count))
-        own = self.library.user_biases(users, slice(0, count))
-        members, heads = self._places()
+        logits, own = self.library.logits(users, items), self.library.user_biases(users)
         # How often a user clicks at all ranks nothing, but it must be known to tell what does.
-        clicking = own[:, [n for n, m in enumerate(self._members) if m.prices[RELEVANCE]], RELEVANCE].mean(1)
-        scores = torch.cat([(logits - own)[:, members, heads], clicking[:, None]], dim=1)
+        clicking = own[:, RELEVANCE, self._trained[RELEVANCE]].mean(1)
+        scores = torch.cat([(logits - own)[:, self._trained], clicking[:, None]], dim=1)
         return stack_heads(scores.double().numpy(), held_out.clicks, self._settings.stack_ridge)
 
-    def _places(self) -> tuple[list[int], list[int]]:
-        """The members and heads that are trained, pair by pair."""
-        pairs = [(n, head) for n, member in enumerate(self._members) for head in member.heads]
-        return [member for member, _ in pairs], [head for _, head in pairs]
+    @property
+    def _trained(self) -> Tensor:
+        """The heads of members that are trained: (H, M)."""
+        return self._tasks.prices > 0
+
+
+def _task(batch: ImpressionBatch, held_out: HeldOut | None) -> HeadTask:
+    """The targets of a batch, and how much its pairs count."""
+    open_pairs = torch.ones(batch.items.shape) if held_out is None else held_out.open_pairs(batch)
+    return HeadTask(batch.context.users, batch.items, head_targets(batch), head_weights(batch, open_pairs))

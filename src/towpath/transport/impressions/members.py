@@ -28,8 +28,6 @@ MIXES = (
     (0.0, 1.0, 0.0),
     (0.0, 0.0, 1.0),
 )
-# Those that do without the held-out impressions, and those that learn from all.
-PARTIAL, WHOLE = 0, 1
 
 
 @dataclass(frozen=True)
@@ -59,13 +57,11 @@ def members_of(settings: LibrarySettings) -> list[Member]:
 
 
 def fixed_weights(members: Sequence[Member]) -> Tensor:
-    """How heads are added where the penalty is set: as in the losses, members alike: (M, H)."""
-    return torch.tensor([member.prices for member in members]) / len(members)
+    """How heads are added where the penalty is set: as in the losses, members alike: (H, M)."""
+    return task_of(members).prices / len(members)
 
 
-def task_of(members: Sequence[Member], *, stacked: bool) -> MemberTask:
-    """What the kernels train; where members are stacked, each is there twice: PARTIAL, then WHOLE."""
-    times = 2 if stacked else 1
-    groups = torch.tensor([PARTIAL, WHOLE] if stacked else [WHOLE]).repeat_interleave(len(members))
-    prices = torch.tensor([member.prices for member in members] * times)
-    return MemberTask(groups, prices, torch.tensor([member.l2 for member in members] * times))
+def task_of(members: Sequence[Member]) -> MemberTask:
+    """What the kernels train."""
+    prices = torch.tensor([member.prices for member in members]).T.contiguous()
+    return MemberTask(prices, torch.tensor([member.l2 for member in members]))

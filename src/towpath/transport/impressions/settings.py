@@ -33,8 +33,9 @@ class LibrarySettings(Settings):
     library_epochs: int = Field(
         0,
         ge=0,
-        description="Passes over the impressions, while the step size falls to a tenth; 0: 30, and fewer "
-        "where there are more than 200,000 impressions, at least 4. The last one is kept.",
+        description="Passes over the impressions, while the step size falls to a tenth; as many again on all "
+        "impressions where some were held out; 0: 30, and fewer where there are more than 200,000 "
+        "impressions, at least 4. The last one is kept.",
     )
     library_rate: float = Field(0.01, gt=0, description="Step size of the members at first.")
     library_negatives: int = Field(

@@ -87,23 +87,24 @@ class TowerLearner(Learner):
         """One pass of one tower; its mean loss."""
         tower.train()
         total = 0.0
-        for drawn in self._batches.epoch(number, self._rng, tower.history_length):
+        held_out = self._held_out if which > 0 else None
+        without = None if held_out is None else held_out.mask
+        for drawn in self._batches.epoch(number, self._rng, tower.history_length, without=without):
             batch = drawn.to(device_of(tower))
-            loss = self._risk(tower, batch, prices, partial=which > 0)
+            loss = self._risk(tower, batch, prices, held_out)
             self._optimisers[which].step(loss)
             total += float(loss.detach())
         return total / len(self._batches)
 
-    def _risk(self, tower: Headed, batch: ImpressionBatch, prices: Tensor, *, partial: bool) -> Tensor:
+    def _risk(
+        self, tower: Headed, batch: ImpressionBatch, prices: Tensor, held_out: HeldOut | None
+    ) -> Tensor:
         """The weighted sum of the heads' mean losses, plus the L2 penalty."""
         logits, norm = tower.logits_with_norm(batch.context, batch.items)
         device = batch.items.device
-        known, open_pairs = torch.ones(len(batch.items)), torch.ones(batch.items.shape)
-        if partial and self._held_out is not None:
-            known, open_pairs = self._held_out.left(batch)
-        known, open_pairs, prices = (t.to(device) for t in (known, open_pairs, prices))
+        open_pairs = torch.ones(batch.items.shape) if held_out is None else held_out.open_pairs(batch)
         losses = softplus(logits) - head_targets(batch) * logits
-        counts = head_weights(batch, known, open_pairs) * prices
+        counts = head_weights(batch, open_pairs.to(device)) * prices.to(device)
         return (counts * losses).sum() + self._training.l2 * norm * prices.sum()
 
     @torch.no_grad()
