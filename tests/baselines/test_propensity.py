@@ -47,6 +47,21 @@ def test_popularity_knows_nothing_of_other_parts_and_keeps_the_places_of_items()
     np.testing.assert_allclose(found.numpy(), counts / counts.max(), rtol=1e-6)
 
 
+def test_unless_told_otherwise_the_best_source_of_the_log_counts() -> None:
+    train = small_log().train
+    log = train.rows
+    row = int(np.flatnonzero(~log.labels)[5])
+    pair = batch_of([int(log.users[row])], [[int(log.items[row])]], [[0]])
+    auto = PropensitySettings()
+    assert float(make_propensity(train, auto, Rng(0))(pair)) == pytest.approx(log.propensities[row], rel=1e-5)
+    bare = replace(train, propensities=None, impressions=replace(log, propensities=None))
+    shown = np.bincount(log.items, minlength=log.n_items)
+    wanted = (shown[log.items[row]] / shown.max()) ** 0.5
+    assert float(make_propensity(bare, auto, Rng(0))(pair)) == pytest.approx(wanted, rel=1e-5)
+    clicks = make_propensity(TRAIN, auto, Rng(0)).items
+    assert torch.equal(clicks, popularity_propensity(TRAIN, power=0.5))
+
+
 def test_given_propensities_belong_to_their_pairs() -> None:
     train = logged()
     propensity = GivenPropensity(train)

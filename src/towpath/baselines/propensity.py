@@ -16,6 +16,7 @@ from towpath.models.registry import parse_settings
 from towpath.models.scorer import Context, Settings, sizes_of
 from towpath.rng import Rng
 from towpath.training.batches import Batch
+from towpath.training.impressions import impressions_of
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
 from towpath.training.task import TrainingTask
@@ -27,17 +28,18 @@ _ROWS = 2**16
 class PropensitySettings(Settings):
     """Where propensities come from; shared by all methods that divide by them."""
 
-    propensity: Literal["popularity", "given", "model"] = Field(
-        "popularity",
-        description="The probability that a pair was shown: from item `popularity`, from the log's "
-        "propensity column (`given`; in simulated worlds the truth), or from a `model` of "
-        "which users interact with which items.",
+    propensity: Literal["auto", "given", "exposure", "popularity", "model"] = Field(
+        "auto",
+        description="The probability that a pair was shown: from the log's propensity column (`given`; in "
+        "simulated worlds the truth), from how often an item was shown (`exposure`) or interacted with "
+        "(`popularity`), or from a `model` of which users interact with which items. `auto`: in a log of "
+        "impressions given where every row has one, else exposure; without impressions popularity.",
     )
     power: float = Field(
         0.5,
         ge=0,
-        description="Exponent of the estimates: (count / largest count)^power for popularity, (chance / "
-        "largest chance)^power for model; 0 makes all pairs equally likely.",
+        description="Exponent of the estimates: (count / largest count)^power for exposure and popularity, "
+        "(chance / largest chance)^power for model; 0 makes all pairs equally likely.",
     )
     floor: float = Field(
         0.1, gt=0, le=1, description="Propensities below this are raised to it: less variance, more bias."
@@ -139,21 +141,32 @@ class ModelPropensity(Propensity):
 
 def make_propensity(train: Interactions, settings: PropensitySettings, rng: Rng) -> Propensity:
     """The propensities that the settings ask for."""
-    if settings.propensity == "given":
+    source = _logged_source(train) if settings.propensity == "auto" else settings.propensity
+    if source == "given":
         return GivenPropensity(train)
-    if settings.propensity == "model":
+    if source == "model":
         return ModelPropensity(train, settings, rng)
-    return Propensity(popularity_propensity(train, settings.power))
+    counted = impressions_of(train) if source == "exposure" else train
+    return Propensity(popularity_propensity(counted, settings.power))
 
 
-def popularity_propensity(train: Interactions, power: float) -> Tensor:
-    """The chance of each item to have been shown, evaluated by how often it was interacted with: (n_items,).
+def _logged_source(train: Interactions) -> str:
+    """Where propensities come from if nobody says: the best that the log has."""
+    log = train.impressions
+    if log is None or log.labels is None or log.labels.all():
+        return "popularity"
+    logged = log.propensities is not None and bool((log.propensities > 0).all())
+    return "given" if logged else "exposure"
 
-        theta_i = (n_i / max_j n_j)^power        n_i: training positives of item i
 
-    An item without positives gets 0, whatever the power; the floor lifts it.
+def popularity_propensity(counted: Interactions, power: float) -> Tensor:
+    """The chance of each item to have been shown, estimated by how often it occurs: (n_items,).
+
+        theta_i = (n_i / max_j n_j)^power        n_i: rows of item i, impressions or training positives
+
+    An item that does not occur gets 0, whatever the power; the floor lifts it.
     """
-    counts = torch.from_numpy(train.item_counts).double()
+    counts = torch.from_numpy(counted.item_counts).double()
     shares = (counts / counts.max().clamp(min=1)) ** power
     return torch.where(counts > 0, shares, 0).float()
 

@@ -15,11 +15,14 @@ PAIRS: dict[str, Any] = {
 # The paper's length of vectors and loss; a step learns from its item and three negatives.
 SEQUENCE: dict[str, Any] = {"embedding_dim": 32, "history_length": 50, "pairs": "sampled", "loss": "logistic"}
 
+# The paper's propensities are estimated, where a simulated log would have the true ones.
+BY_POPULARITY = {"propensity": "popularity"}
+
 POP = {"Pop": Recipe("popularity")}
 # Not in the paper: what a practitioner would try first, in closed form.
 EASE = {"EASE": Recipe("ease")}
 DEBIASED = {
-    "IPW-MF": Recipe("mf", "ipw"),
+    "IPW-MF": Recipe("mf", "ipw", BY_POPULARITY),
     "ExpoMF": Recipe("mf", "expomf"),
     "AC-MF": Recipe("mf", "adversarial"),
 }
@@ -39,7 +42,10 @@ MIXES = {
     "DT-(M/M/N)": Recipe("mf", "transport", PAIRS | {"w": "mf", "g": "ncf"}),
     "DT-(N/M/M)": Recipe("ncf", "transport", PAIRS | {"w": "mf", "g": "mf"}),
 }
-MORE_DEBIASED = {"DR-MF": Recipe("mf", "doubly-robust"), "CE-MF": Recipe("mf", "causal-embedding")}
+MORE_DEBIASED = {
+    "DR-MF": Recipe("mf", "doubly-robust", BY_POPULARITY),
+    "CE-MF": Recipe("mf", "causal-embedding"),
+}
 TRUE_IPW = {"IPW-MF, true propensities": Recipe("mf", "ipw", {"propensity": "given"})}
 # Players that look at users and items, as in the paper, and the same model for all three.
 OF_PAIRS = {
@@ -48,6 +54,6 @@ OF_PAIRS = {
 }
 WIDE_DEEP = {
     "D&W": Recipe("wide_deep"),
-    "IPW-D&W": Recipe("wide_deep", "ipw"),
+    "IPW-D&W": Recipe("wide_deep", "ipw", BY_POPULARITY),
     "DT-D&W": Recipe("wide_deep", "transport", GAME),
 }

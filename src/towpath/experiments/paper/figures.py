@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from towpath.experiments.paper.claims import Better, CatchesUp, Claim, Rises, Steady, WeightsAre
-from towpath.experiments.paper.columns import DT_MCF, GAME, MCF, OF_PAIRS, PAIRS
+from towpath.experiments.paper.columns import BY_POPULARITY, DT_MCF, GAME, MCF, OF_PAIRS, PAIRS
 from towpath.experiments.paper.experiment import Experiment, Sweep
 from towpath.methods.recipe import Recipe
 
@@ -68,7 +68,7 @@ _STEPS_G = Sweep(
 )
 _THRESHOLD = Sweep(
     "IPW threshold",
-    Recipe("mf", "ipw"),
+    Recipe("mf", "ipw", BY_POPULARITY),
     "floor",
     (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
     ("MCF",),
