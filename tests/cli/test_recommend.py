@@ -52,6 +52,44 @@ def test_a_history(towpath, finished_ease: Path) -> None:
     assert "For user new (folded in)" in answer.out
 
 
+@pytest.fixture(scope="module")
+def shown_again(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log in which i0 was shown to everyone three times and never clicked."""
+    rows = ["user,item,time,label"]
+    for user in range(40):
+        rows += [f"u{user},i0,{time},0" for time in (10, 20, 30)]
+        for n, item in enumerate((user * 3 + step) % 9 + 1 for step in range(7)):
+            rows.append(f"u{user},i{item},{40 + n},{int(n != 2)}")
+    path = tmp_path_factory.mktemp("again") / "log.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_what_was_shown_rests(towpath, shown_again: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    keep = ["--repeats", "allow", "--set", "epochs=1", "--set", "embedding_dim=4", "--json"]
+    told = towpath("fit", shown_again, "--method", "imitation", *keep, "--out", run).json
+    assert set(told["dial"]) == {"shown_share", "likeness"}
+
+    def scores(*options: object) -> dict[str, float]:
+        lists = towpath("recommend", run, "--user", "u1", "-k", 10, *options, "--json").json["items"]
+        return {one["id"]: one["score"] for one in lists}
+
+    usual = scores()
+    assert "i0" in usual
+    assert set(scores("--max-showings", 3)) == set(usual) - {"i0"}
+    assert scores("--max-showings", 4) == usual
+    assert scores("--rest")["i0"] < usual["i0"] - 0.1  # it was never clicked when it was shown again
+    never = {item for item in usual if item not in scores("--filter-shown")}
+    assert all(scores("--rest")[item] == usual[item] for item in set(usual) - never)
+    hits = [
+        towpath("evaluate", run, "--k", 3, *options, "--json").json["metrics"]["hit"]
+        for options in ((), ("--max-showings", 3), ("--rest",), ("--filter-shown",))
+    ]
+    assert hits[1] > hits[0]  # i0 took a place in every list
+    assert hits[2] >= hits[0]
+
+
 def test_similar_to_several(towpath, finished_ease: Path) -> None:
     told = towpath("similar", finished_ease, "--item", "i7", "--item", "i8", "-k", 3, "--json").json
     assert [one["item"] for one in told["lists"]] == ["i7", "i8"]

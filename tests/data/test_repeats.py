@@ -82,10 +82,14 @@ def test_a_recommender_lets_items_rest() -> None:
     showings, now = showings_of(LOG), 30 + HOUR
 
     def rest(resting: Resting) -> list[list[float]]:
-        return Rest(resting, showings)(scores, users, now).tolist()
+        return Rest(resting, showings, now)(scores, users).tolist()
 
     assert rest(Resting()) == scores.tolist()
     assert rest(Resting(hide_shown=True)) == [[HIDDEN, HIDDEN, 0.0], [HIDDEN, 0.0, HIDDEN]]
     assert rest(Resting(most_showings=2)) == [[HIDDEN, 0.0, 0.0], [0.0, 0.0, HIDDEN]]
     assert rest(Resting(curve=curve))[1] == pytest.approx([0.0, 0.0, np.log(0.5)])
     assert rest(Resting(curve=curve))[0] == pytest.approx([0.0, 0.0, 0.0])
+    some = Rest(Resting(most_showings=2), showings, now)(scores[:, :2], users, np.array([[2, 0]]))
+    assert some.tolist() == [[0.0, HIDDEN], [HIDDEN, 0.0]]
+    later = Rest(Resting(curve=curve), showings, np.array([now, now + HOUR]))(scores, users)
+    assert later.tolist() == [[0.0] * 3] * 2  # an hour more for the second user

@@ -53,6 +53,16 @@ class EvaluateOptions:
             "impressions or as given.",
         ),
     ] = None
+    filter_shown: Annotated[
+        bool, typer.Option("--filter-shown", help="Leave out everything that the user was shown before.")
+    ] = False
+    max_showings: Annotated[
+        int | None, typer.Option(min=1, help="Leave out what the user was shown so often or more before.")
+    ] = None
+    rest: Annotated[
+        bool,
+        typer.Option("--rest", help="Discount what was shown lately, as repeats in the run's log say."),
+    ] = False
     k: Annotated[str, typer.Option("--k", "-k", help="Length of the lists; several with commas.")] = "10"
     device: Device = "cpu"
 
@@ -138,8 +148,10 @@ def _evaluate(
 
 
 def _options(options: EvaluateOptions, split: "Split") -> "EvaluationOptions":
+    from towpath.data.repeats import estimate_rest
     from towpath.evaluation.evaluate import EvaluationOptions
     from towpath.evaluation.position_bias import estimate_position_bias, given_position_bias
+    from towpath.ranking.resting import Resting
 
     examination = None
     if options.examination == "estimate":
@@ -152,7 +164,10 @@ def _options(options: EvaluateOptions, split: "Split") -> "EvaluationOptions":
                 f"--examination takes estimate or numbers such as 1,.7,.5, not {options.examination!r}."
             ) from None
         examination = given_position_bias(numbers).examination
-    return EvaluationOptions(graded=options.graded, examination=examination)
+    known = (split.train if options.on == "validation" else split.before_test).rows
+    curve = estimate_rest(known) if options.rest else None
+    resting = Resting(options.filter_shown, options.max_showings, curve)
+    return EvaluationOptions(graded=options.graded, examination=examination, resting=resting)
 
 
 def _intervals(result: "Evaluation") -> dict[str, list[float]]:

@@ -183,8 +183,10 @@ def _show(run: "Run", output: Output) -> None:
         "epochs": len(run.history),
         **{key: about[key] for key in ("best_epoch", "stopped_because", "metrics")},
         "fingerprint": about["data"]["fingerprint"],
+        **({"dial": about["dial"]} if "dial" in about else {}),
     }
     # Of what the method watched people have seen the lines; what it comes to is validation.
     facts = {**result, **{k: v for k, v in result["metrics"].items() if k.startswith("validation")}}
+    facts |= result.get("dial", {})  # where it stands between its own way (0) and what was shown before (1)
     rows = [(name, value) for name, value in facts.items() if not isinstance(value, dict)]
     output.show(result, Listing(f"{result['model']} by {result['method']}", ("", ""), rows))

@@ -12,6 +12,7 @@ from towpath.cli.prepare import use_threads
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
+    from towpath.ranking.resting import Resting
     from towpath.serving.answers import Recommendation
     from towpath.serving.batch import Audience
     from towpath.serving.catalogue import ListRules
@@ -62,6 +63,19 @@ class Which:
     filter_shown: Annotated[
         bool, typer.Option("--filter-shown", help="Leave out everything that the user was shown.")
     ] = False
+    max_showings: Annotated[
+        int | None, typer.Option(min=1, help="Leave out what the user was shown so often or more.")
+    ] = None
+    rest: Annotated[
+        bool,
+        typer.Option(
+            "--rest",
+            help="Discount what was shown lately, by the time since, as repeats in the run's log say.",
+        ),
+    ] = False
+    now: Annotated[
+        int | None, typer.Option(help="For --rest: the moment of the lists in the log's times; its end.")
+    ] = None
 
 
 def recommend(
@@ -87,6 +101,8 @@ def recommend(
         exclude=_ids(which.exclude) or (),
         filter_seen=which.filter_seen,
         filter_shown=which.filter_shown,
+        resting=_resting(served, which),
+        now=which.now,
     )
     _say_unknown(served, which, output)
     told = [_told(answer) for answer in answers]
@@ -174,7 +190,14 @@ def _rules(served: "Recommender", which: Which, k: int) -> "ListRules":
     items = served.artifact.item_ids
     check_k(k, len(items))
     allowed = candidate_codes(items, _ids(which.candidates), _ids(which.exclude) or ())
-    return ListRules(k, allowed, which.filter_seen, which.filter_shown)
+    return ListRules(k, allowed, which.filter_seen, which.filter_shown, _resting(served, which), which.now)
+
+
+def _resting(served: "Recommender", which: Which) -> "Resting":
+    from towpath.ranking.resting import Resting
+
+    curve = served.rest_curve() if which.rest else None
+    return Resting(most_showings=which.max_showings, curve=curve)
 
 
 def _ids(path: Path | None) -> list[Any] | None:  # ids of any type

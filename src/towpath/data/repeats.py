@@ -35,7 +35,7 @@ class RestCurve:
 
 def time_since_shown(impressions: Interactions) -> NDArray[np.int64]:
     """The time since the same item was last shown to the same user, FIRST where it never was: (n,)."""
-    times = _times(impressions)
+    times = times_of(impressions)
     keys = impressions.pair_keys()
     order = np.lexsort((times, keys))
     again = np.append(False, np.diff(keys[order]) == 0)[: len(keys)]
@@ -52,7 +52,12 @@ def estimate_rest(impressions: Interactions, edges: Sequence[int] = (HOUR, DAY, 
 
     Where nothing was shown twice all factors are one. Times in other units than seconds need other edges.
     """
-    labels = np.asarray(impressions.labels, dtype=np.float64)
+    if impressions.labels is None:
+        raise DataError(
+            f"How much less is clicked when it is shown again needs a log of impressions, but these "
+            f"{len(impressions):,} rows are positives alone; name the column of labels with --label-col."
+        )
+    labels = impressions.labels.astype(np.float64)
     since = time_since_shown(impressions)
     first = since == FIRST
     again = ~first & ~_clicked_before(impressions)
@@ -91,11 +96,12 @@ def showings_of(impressions: Interactions) -> Showings:
     """All showings of a log, pair by pair."""
     keys, places, counts = np.unique(impressions.pair_keys(), return_inverse=True, return_counts=True)
     last = np.full(len(keys), np.iinfo(np.int64).min)
-    np.maximum.at(last, places, _times(impressions))
+    np.maximum.at(last, places, times_of(impressions))
     return Showings(impressions.n_items, keys, counts, last)
 
 
-def _times(impressions: Interactions) -> NDArray[np.int64]:
+def times_of(impressions: Interactions) -> NDArray[np.int64]:
+    """The time of every impression; an error where there are none."""
     if impressions.times is None:
         raise DataError(
             f"How long ago something was shown needs a time for all {len(impressions):,} impressions, but "
@@ -106,7 +112,7 @@ def _times(impressions: Interactions) -> NDArray[np.int64]:
 
 def _clicked_before(impressions: Interactions) -> NDArray[np.bool_]:
     """Whether the pair of each impression had been clicked by then: (n,)."""
-    keys, times = impressions.pair_keys(), _times(impressions)
+    keys, times = impressions.pair_keys(), times_of(impressions)
     pairs, places = np.unique(keys, return_inverse=True)
     first_click = np.full(len(pairs), np.iinfo(np.int64).max)
     clicked = np.asarray(impressions.labels)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from towpath.data.interactions import Interactions
 from towpath.data.negatives import PairSet
+from towpath.data.repeats import times_of
 from towpath.data.split import Part, Split
 from towpath.errors import ConfigError, DataError, unknown_name
 from towpath.evaluation.listed import evaluate_listed, listed_candidates, listed_pairs
@@ -35,6 +36,7 @@ from towpath.evaluation.task import RankingTask, task_of
 from towpath.evaluation.weighted import target_propensities, weighted_metrics
 from towpath.models.scorer import Scorer
 from towpath.ranking.lists import best_of_block
+from towpath.ranking.resting import NOTHING_RESTS, Rest, Resting, rest_by
 from towpath.ranking.scoring import score_block
 from towpath.ranking.top_k import rank_targets
 
@@ -48,12 +50,14 @@ class EvaluationOptions:
 
     `negatives_seed` (sampled, paper) is no seed of the fit: keep it fixed, so that all scorers are ranked
     against the same negatives. `graded` (listed) takes values as gains. `examination` (ips, snips) is the
-    chance that each position is looked at, from 1: (positions,).
+    chance that each position is looked at, from 1: (positions,). `resting` lets rest what was shown before,
+    as of each user's first row of the part; a target that it hides is missed.
     """
 
     negatives_seed: int = 0
     graded: bool = False
     examination: NDArray[np.float64] | None = None
+    resting: Resting = NOTHING_RESTS
 
 
 def evaluate(
@@ -84,7 +88,8 @@ def evaluate(
     negatives = sample_negatives(protocol, task, options.negatives_seed)
     # Sampled candidates are no list that anyone would be shown, unless their true relevance is asked for.
     slots = max(ks) if negatives is None or relevance is not None else 0
-    values, lists = _rank_blocks(scorer, task, blocks_of(task, negatives), slots)
+    rest = _rest(split, on, options.resting)
+    values, lists = _rank_blocks(scorer, task, blocks_of(task, negatives), slots, rest)
     ranks = _ranks(values, task, negatives)
     if protocol in ("ips", "snips"):
         chances = target_propensities(task, split.part(on), options.examination)
@@ -201,7 +206,11 @@ def _check(protocol: str, on: str, k: int, n_items: int) -> None:
 
 
 def _rank_blocks(
-    scorer: Scorer, task: RankingTask, blocks: Iterable[TargetBlock], places: int
+    scorer: Scorer,
+    task: RankingTask,
+    blocks: Iterable[TargetBlock],
+    places: int,
+    rest: Rest | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The rank of every target (m,) and every user's list of the best `places` candidates (n, places)."""
     # Filled in place. Small results kept from every block would lie between the large tensors that are freed
@@ -211,12 +220,25 @@ def _rank_blocks(
     target = user = 0
     for block in blocks:
         scores = score_block(scorer, block.candidates, task.seen)
+        if rest is not None:
+            scores = rest(scores, block.candidates.users, block.candidates.items.numpy())
         found = rank_targets(scores, block.rows, block.columns, name=_namer(task, block))
         ranks[target : target + len(found)] = found.cpu().numpy()
         if places:
             lists[user : user + len(scores)] = best_of_block(scores, block.candidates, places)
         target, user = target + len(found), user + len(scores)
     return ranks, lists
+
+
+def _rest(split: Split, on: Part, resting: Resting) -> Rest | None:
+    """What rests when each user's first row of this part is about to be shown."""
+    if resting == NOTHING_RESTS:
+        return None
+    log, part = (split.train if on == "validation" else split.before_test).rows, split.part(on).rows
+    now = np.full(log.n_users, times_of(log).max(initial=0), dtype=np.int64)
+    first = np.full(log.n_users, np.iinfo(np.int64).max)
+    np.minimum.at(first, part.users, times_of(part))
+    return rest_by(log, resting, np.where(first < np.iinfo(np.int64).max, first, now))
 
 
 def _namer(task: RankingTask, block: TargetBlock) -> Callable[[int], str]:

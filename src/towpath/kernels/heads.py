@@ -43,8 +43,9 @@ def vectors_and_biases(rows: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Rows (..., M d + H M) of a table as vectors (..., M, d) and biases (..., H, M)."""
     heads, members = bias.shape
     size = rows.shape[-1] - heads * members
+    shape = rows.shape[:-1]
     vectors, biases = rows[..., :size], rows[..., size:]
-    return vectors.unflatten(-1, (members, -1)), biases.unflatten(-1, (heads, members))
+    return vectors.reshape(*shape, members, -1), biases.reshape(*shape, heads, members)
 
 
 def head_logits(tables: Tables, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor]:

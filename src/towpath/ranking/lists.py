@@ -10,6 +10,7 @@ from torch import Tensor
 from towpath.data.interactions import Histories
 from towpath.models.scorer import Scorer
 from towpath.ranking.blocks import NOTHING, Block, Hide
+from towpath.ranking.resting import Rest
 from towpath.ranking.scoring import score_blocks
 from towpath.ranking.top_k import HIDDEN, top_k
 
@@ -35,11 +36,12 @@ def top_k_lists(
     *,
     hide: Hide = "interacted",
     candidates: NDArray[np.int64] | None = None,
+    rest: Rest | None = None,
 ) -> TopK:
     """The k best items of the catalogue, or of `candidates` (c,), for each user (n,), without what is hidden.
 
-    A user from whom nearly everything is hidden gets a shorter list; so does everyone if k is more than the
-    catalogue has.
+    `rest` hides or discounts what was shown lately. A user from whom nearly everything is hidden gets a
+    shorter list; so does everyone if k is more than the catalogue has.
     """
     found = TopK(
         np.full((len(users), k), NOTHING, dtype=np.int64), np.full((len(users), k), HIDDEN, dtype=np.float32)
@@ -47,6 +49,8 @@ def top_k_lists(
     depth = min(k, scorer.sizes.items if candidates is None else len(candidates))
     codes = None if candidates is None else torch.from_numpy(candidates)
     for rows, scores in score_blocks(scorer, users, histories, hide=hide, candidates=candidates):
+        if rest is not None:
+            scores = rest(scores, users[rows], None if candidates is None else candidates[None])
         values, items = top_k(scores, depth)
         items = items if codes is None else codes.to(items.device)[items]
         found.items[rows, :depth] = items.where(values > HIDDEN, NOTHING).cpu().numpy()

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from towpath.data.cleaning import Step
 from towpath.data.split import Split
+from towpath.diagnostics.dial import Dial
 from towpath.diagnostics.lists import Spread
 from towpath.evaluation.comparison import Difference
 from towpath.evaluation.result import Evaluation
@@ -54,6 +55,7 @@ class Recommended:
     spreads: Mapping[str, Spread]  # by whom; the log's is that of its training events
     shared: Mapping[str, NDArray[np.float64]]  # by whom: share of each user's list that the run's list has
     known: float  # share of the run's slots whose item the user interacted with in the test part
+    dial: Dial | None = None  # where the log says what was shown
 
 
 @dataclass(frozen=True)

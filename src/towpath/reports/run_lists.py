@@ -1,5 +1,6 @@
 """What a run recommends, next to what is in the log and what others would recommend."""
 
+from towpath.diagnostics.dial import Dial
 from towpath.diagnostics.lists import BANDS, THIN
 from towpath.reports.groups import draw_groups
 from towpath.reports.intervals import mean_interval
@@ -20,6 +21,7 @@ def lists_section(recommended: Recommended) -> Section:
         f"the test part. The other {1 - recommended.known:.1%} pair a user with an item that the log does "
         "not have for them: only showing it can tell whether it is right."
     )
+    texts = (what, known) if recommended.dial is None else (what, known, dial_sentence(recommended.dial))
     order = sorted(recommended.spreads, key=lambda who: who == LOG)  # the run first, the log last
     rows = {
         band: {who: 100 * recommended.spreads[who].bands[place] for who in order}
@@ -31,7 +33,16 @@ def lists_section(recommended: Recommended) -> Section:
         "Which items get the slots: items from the most popular to the least, as shares of the catalogue.",
     )
     return Section(
-        "What it recommends", (what, known), (spread_table(recommended), shared_table(recommended)), (figure,)
+        "What it recommends", texts, (spread_table(recommended), shared_table(recommended)), (figure,)
+    )
+
+
+def dial_sentence(dial: Dial) -> str:
+    """Where the lists stand between what was shown before and what never was."""
+    return (
+        f"{dial.shown_share:.1%} of the recommended pairs have been shown before. Their likeness to what was "
+        f"shown is {dial.likeness:.2f}: 0 is that of random pairs, 1 that of the pairs in the log, as judged "
+        "by a small model that tells the two apart."
     )
 
 

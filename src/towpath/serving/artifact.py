@@ -11,6 +11,7 @@ manifest.json         what it is, and a checksum of every file
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
@@ -26,7 +27,7 @@ from torch import Tensor
 
 from towpath.data.interactions import Histories, Interactions
 from towpath.data.parquet import read_ids, write_ids
-from towpath.data.split import Split
+from towpath.data.split import Split, join
 from towpath.data.vocabulary import Vocabulary
 from towpath.data.whole import whole_split
 from towpath.errors import ArtifactError, ConfigError
@@ -104,6 +105,11 @@ def shown_histories_of(split: Split) -> Histories:
     parts = _known(split)
     labelled = all(part.impressions is not None for part in parts)
     return _histories_of([part.rows for part in parts] if labelled else parts)
+
+
+def log_of(split: Split) -> Interactions:
+    """Every row of the users' past with all its columns, in the order of users and times."""
+    return reduce(join, _known(split)).rows
 
 
 def _known(split: Split) -> list[Interactions]:

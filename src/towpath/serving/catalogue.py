@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from towpath.data.interactions import Histories
 from towpath.data.vocabulary import UNKNOWN, Id, Vocabulary
 from towpath.errors import ConfigError, DataError
+from towpath.ranking.resting import NOTHING_RESTS, Resting
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class ListRules:
     candidates: NDArray[np.int64] | None = None  # distinct codes, ascending; None: the whole catalogue
     hide_seen: bool = True  # what the user has interacted with
     hide_shown: bool = False  # and what the user was shown
+    resting: Resting = NOTHING_RESTS  # what was shown lately is discounted, or hidden
+    now: int | None = None  # the moment for which lists are made, in the log's times; None: its end
 
 
 def check_k(k: int, items: int) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from towpath.data.cleaning import Step
 from towpath.data.split import Split
+from towpath.diagnostics.dial import dial_of
 from towpath.diagnostics.lists import shared, spread_of
 from towpath.diagnostics.weights import critic_values, learns_weights, weigh_pairs
 from towpath.errors import ArtifactError, ConfigError, TowpathError
@@ -125,6 +126,7 @@ def recommend_all(models: dict[str, Scorer], split: Split, k: int) -> Recommende
         spreads=spreads | {who: spread_of(items, split.train) for who, items in lists.items()},
         shared={who: shared(lists[THIS], items) for who, items in lists.items() if who != THIS},
         known=_known(lists[THIS], users, task),
+        dial=dial_of(models[THIS], split, k),
     )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from towpath.data.interactions import Histories
+from towpath.data.interactions import Histories, Interactions
+from towpath.data.repeats import RestCurve, estimate_rest
 from towpath.data.vocabulary import UNKNOWN, Id
 from towpath.device import device_named, device_of
 from towpath.errors import ConfigError, DataError
@@ -19,10 +20,11 @@ from towpath.models.popularity import Popularity, PopularitySettings
 from towpath.models.scorer import Scorer, Sizes
 from towpath.ranking.blocks import NOTHING, Hide, candidate_block
 from towpath.ranking.lists import TopK, top_k_lists
+from towpath.ranking.resting import NOTHING_RESTS, Rest, Resting, rest_by
 from towpath.ranking.scoring import inference_mode, score_block
 from towpath.ranking.top_k import HIDDEN, top_k
 from towpath.serving.answers import FALLBACK, How, ItemScores, Neighbours, Recommendation
-from towpath.serving.artifact import Artifact, load_artifact, shown_histories_of
+from towpath.serving.artifact import Artifact, load_artifact, log_of, shown_histories_of
 from towpath.serving.catalogue import ListRules, candidate_codes, check_k, known_codes, pack
 from towpath.serving.run import Run
 
@@ -49,6 +51,8 @@ class Recommender:
         exclude: Sequence[Id] = (),
         filter_seen: bool = True,
         filter_shown: bool = False,
+        resting: Resting = NOTHING_RESTS,
+        now: int | None = None,
     ) -> Recommendation:
         """The k best items for this user.
 
@@ -56,6 +60,8 @@ class Recommender:
             them; a user whom the model does not know is folded in by it.
         candidates: rank these items only. exclude: never recommend these.
         filter_seen: leave out what the user has interacted with. filter_shown: and all that they were shown.
+        resting: discount or hide what was shown lately, as of `now`, in the log's times (its end if None);
+            `Resting(most_showings=3, curve=recommender.rest_curve())` does both.
         """
         return self.recommend_many(
             [user],
@@ -65,6 +71,8 @@ class Recommender:
             exclude=exclude,
             filter_seen=filter_seen,
             filter_shown=filter_shown,
+            resting=resting,
+            now=now,
         )[0]
 
     def recommend_many(
@@ -77,6 +85,8 @@ class Recommender:
         exclude: Sequence[Id] = (),
         filter_seen: bool = True,
         filter_shown: bool = False,
+        resting: Resting = NOTHING_RESTS,
+        now: int | None = None,
     ) -> list[Recommendation]:
         """The k best items for each of these users; `histories` has one for each, or None.
 
@@ -84,7 +94,7 @@ class Recommender:
         """
         check_k(k, len(self.artifact.item_ids))
         allowed = candidate_codes(self.artifact.item_ids, candidates, exclude)
-        rules = ListRules(k, allowed, filter_seen, filter_shown)
+        rules = ListRules(k, allowed, filter_seen, filter_shown, resting, now)
         given = self._histories(users, histories)
         codes = self.artifact.user_ids.codes(users)
         without = np.array([history is None for history in given], dtype=np.bool_)
@@ -106,11 +116,11 @@ class Recommender:
         known = self.knows(codes)
         items = np.empty((len(codes), rules.k), np.int64)
         scores = np.empty((len(codes), rules.k), np.float32)
-        past, hide = self.artifact.history.histories, self._hide(rules)
+        past, hide, rest = self.artifact.history.histories, self._hide(rules), self._rest(rules)
         for some, scorer in ((known, self.artifact.scorer), (~known, self._fallback)):
             if some.any():
                 found = top_k_lists(
-                    scorer, codes[some], past, rules.k, hide=hide, candidates=rules.candidates
+                    scorer, codes[some], past, rules.k, hide=hide, candidates=rules.candidates, rest=rest
                 )
                 items[some], scores[some] = found.items, found.scores
         return items, scores, np.where(known, "model", FALLBACK).astype(object)
@@ -164,6 +174,10 @@ class Recommender:
         """The list of one user whose history is given."""
         scorer, row, past, how = self._after(code, history)
         hide: Hide = "interacted" if rules.hide_seen or rules.hide_shown else "nothing"
+        if rules.resting != NOTHING_RESTS:
+            raise ConfigError(
+                "A history that is given has no times, so nothing can rest by it; leave one out."
+            )
         return top_k_lists(scorer, row, past, rules.k, hide=hide, candidates=rules.candidates), how
 
     def _after(self, code: int, history: Histories) -> tuple[Scorer, NDArray[np.int64], Histories, How]:
@@ -205,6 +219,23 @@ class Recommender:
         if rules.hide_shown:
             return self._shown
         return "interacted" if rules.hide_seen else "nothing"
+
+    def rest_curve(self) -> RestCurve:
+        """How much less often an item is clicked when it is shown again, by the run's own log."""
+        return estimate_rest(self._log)
+
+    def _rest(self, rules: ListRules) -> Rest | None:
+        return None if rules.resting == NOTHING_RESTS else rest_by(self._log, rules.resting, rules.now)
+
+    @cached_property
+    def _log(self) -> Interactions:
+        """Everything that users were shown, with times."""
+        if self._run is None:
+            raise ConfigError(
+                "This model does not know when users were shown what, so nothing can rest; load the run "
+                "folder that it comes from."
+            )
+        return log_of(self._run.split)
 
     @cached_property
     def _shown(self) -> Histories:

@@ -9,12 +9,13 @@ artifact/                the model to serve; appears last, by one rename, and sa
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from towpath.data.split import Split, load_split, save_split
+from towpath.diagnostics.dial import dial_of
 from towpath.errors import ArtifactError, ConfigError
 from towpath.files import MANIFEST, damaged, new_folder, refuse_unwritable, write_text
 from towpath.methods.recipe import Recipe
@@ -106,6 +107,8 @@ class Run:
         done = fit(plan.split, plan.recipe, checkpoint=checkpoint, watch=keep, fixed=fixed)
         self._write_history(list(done.history))
         origin = {key: plan.record[key] for key in ("recipe", "data")}
+        if (dial := dial_of(done.scorer, plan.split)) is not None:
+            origin["dial"] = asdict(dial)
         save_artifact(artifact_of(done, plan.split, **origin), self.folder / "artifact")
         return done
 
