@@ -34,6 +34,43 @@ def sigmoids(logits: Any, bits: Any, out: Any) -> None:
 
 
 @njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
+def _find_logits(p: Any, q: Any, terms: Any, logits: Any) -> None:
+    """Put each member's inner product (vectors p, q: (M d,)) into the logits (H, M) of all of its heads."""
+    heads, members = logits.shape
+    flat = terms.reshape(len(p))
+    for j in range(len(p)):
+        flat[j] = p[j] * q[j]
+    for m in range(members):
+        product = np.float32(0)
+        for j in range(terms.shape[1]):
+            product += terms[m, j]
+        for h in range(heads):
+            logits[h, m] = product
+
+
+@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
+def _find_slopes(
+    chances: Any, target: Any, weight: Any, prices: Any, l2: Any, slopes: Any, shrinks: Any
+) -> None:
+    """Make slopes of the chances (H, M), and spread those of a member, and its shrinkage, over its vector.
+
+    target, weight: (H,) of this pair. slopes, shrinks: (M, d).
+    """
+    heads, members = chances.shape
+    for h in range(heads):
+        for m in range(members):
+            chances[h, m] = prices[h, m] * weight[h] * (chances[h, m] - target[h])
+    for m in range(members):
+        slope, charge = np.float32(0), np.float32(0)
+        for h in range(heads):
+            slope += chances[h, m]
+            charge += prices[h, m] * weight[h]
+        for j in range(slopes.shape[1]):
+            slopes[m, j] = slope
+            shrinks[m, j] = np.float32(2) * l2[m] * charge
+
+
+@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
 def head_gradients(
     P: Any,
     Q: Any,
@@ -52,67 +89,32 @@ def head_gradients(
 ) -> None:
     """Add to to_P, to_Q and to_bias what every pair sends there, through every head of every member.
 
-    Shapes as in `kernels.heads`. What a pair says of a member is spread over the length of its vector, so
-    that the long loops run over all members at once.
+    Shapes as in `kernels.heads`. The long loops run over all members at once.
     """
-    heads, members = prices.shape
-    outputs = heads * members
+    outputs, members = prices.size, len(l2)
     size = P.shape[1] - outputs
-    shape = members, size // members
-    terms, slopes, shrinks = (
-        np.empty(shape, np.float32),
-        np.empty(shape, np.float32),
-        np.empty(shape, np.float32),
-    )
-    flat_terms, flat_slopes, flat_shrinks = terms.reshape(size), slopes.reshape(size), shrinks.reshape(size)
-    logits, found = np.empty((heads, members), np.float32), np.empty((heads, members), np.float32)
-    flat_logits, flat_found = logits.reshape(outputs), found.reshape(outputs)
-    bits = np.empty(outputs, np.int32)
+    both = np.empty((2, members, size // members), np.float32)  # slopes, and shrinkage
+    slopes, shrinks = both[0].reshape(size), both[1].reshape(size)
+    logits, chances, bits = np.empty_like(prices), np.empty_like(prices), np.empty(outputs, np.int32)
+    flat_logits, found = logits.reshape(outputs), chances.reshape(outputs)
     flat_bias, to_flat = bias.reshape(outputs), to_bias.reshape(outputs)
-    products, charges = np.empty(members, np.float32), np.empty(members, np.float32)
     for r in range(len(users)):
         u, to_u = np.uint64(users[r]), np.uint64(user_places[r])
         p, p_bias, to_p, to_p_bias = P[u, :size], P[u, size:], to_P[to_u, :size], to_P[to_u, size:]
         for c in range(items.shape[1]):
-            total = np.float32(0)
-            for h in range(heads):
-                total += weights[r, c, h]
-            if total == 0:
+            if weights[r, c].sum() == 0:
                 continue
             i, to_i = np.uint64(items[r, c]), np.uint64(item_places[r, c])
             q, q_bias, to_q, to_q_bias = Q[i, :size], Q[i, size:], to_Q[to_i, :size], to_Q[to_i, size:]
-            for j in range(size):
-                flat_terms[j] = p[j] * q[j]
-            for m in range(members):
-                product = np.float32(0)
-                for j in range(shape[1]):
-                    product += terms[m, j]
-                products[m] = product
-                charges[m] = 0
-            for h in range(heads):
-                for m in range(members):
-                    logits[h, m] = products[m]
+            _find_logits(p, q, both[0], logits)
             for j in range(outputs):
                 flat_logits[j] += p_bias[j] + q_bias[j] + flat_bias[j]
-            sigmoids(flat_logits, bits, flat_found)
-            for h in range(heads):
-                weight, target = weights[r, c, h], targets[r, c, h]
-                for m in range(members):
-                    price = prices[h, m] * weight
-                    charges[m] += price
-                    found[h, m] = price * (found[h, m] - target)
+            sigmoids(flat_logits, bits, found)
+            _find_slopes(chances, targets[r, c], weights[r, c], prices, l2, both[0], both[1])
             for j in range(outputs):
-                to_p_bias[j] += flat_found[j]
-                to_q_bias[j] += flat_found[j]
-                to_flat[j] += flat_found[j]
-            for m in range(members):
-                slope = np.float32(0)
-                for h in range(heads):
-                    slope += found[h, m]
-                shrink = np.float32(2) * l2[m] * charges[m]
-                for j in range(shape[1]):
-                    slopes[m, j] = slope
-                    shrinks[m, j] = shrink
+                to_p_bias[j] += found[j]
+                to_q_bias[j] += found[j]
+                to_flat[j] += found[j]
             for j in range(size):
-                to_p[j] += flat_slopes[j] * q[j] + flat_shrinks[j] * p[j]
-                to_q[j] += flat_slopes[j] * p[j] + flat_shrinks[j] * q[j]
+                to_p[j] += slopes[j] * q[j] + shrinks[j] * p[j]
+                to_q[j] += slopes[j] * p[j] + shrinks[j] * q[j]
