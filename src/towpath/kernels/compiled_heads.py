@@ -33,7 +33,7 @@ def sigmoids(logits: Any, bits: Any, out: Any) -> None:
         out[j] = one / (one + out[j] * powers[j])
 
 
-@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
+@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy", inline="always")
 def _find_logits(p: Any, q: Any, terms: Any, logits: Any) -> None:
     """Put each member's inner product (vectors p, q: (M d,)) into the logits (H, M) of all of its heads."""
     heads, members = logits.shape
@@ -48,7 +48,7 @@ def _find_logits(p: Any, q: Any, terms: Any, logits: Any) -> None:
             logits[h, m] = product
 
 
-@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy")
+@njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy", inline="always")
 def _find_slopes(
     chances: Any, target: Any, weight: Any, prices: Any, l2: Any, slopes: Any, shrinks: Any
 ) -> None:
@@ -102,7 +102,8 @@ def head_gradients(
         u, to_u = np.uint64(users[r]), np.uint64(user_places[r])
         p, p_bias, to_p, to_p_bias = P[u, :size], P[u, size:], to_P[to_u, :size], to_P[to_u, size:]
         for c in range(items.shape[1]):
-            if weights[r, c].sum() == 0:
+            target, weight = targets[r, c], weights[r, c]
+            if not weight.any():
                 continue
             i, to_i = np.uint64(items[r, c]), np.uint64(item_places[r, c])
             q, q_bias, to_q, to_q_bias = Q[i, :size], Q[i, size:], to_Q[to_i, :size], to_Q[to_i, size:]
@@ -110,7 +111,7 @@ def head_gradients(
             for j in range(outputs):
                 flat_logits[j] += p_bias[j] + q_bias[j] + flat_bias[j]
             sigmoids(flat_logits, bits, found)
-            _find_slopes(chances, targets[r, c], weights[r, c], prices, l2, both[0], both[1])
+            _find_slopes(chances, target, weight, prices, l2, both[0], both[1])
             for j in range(outputs):
                 to_p_bias[j] += found[j]
                 to_q_bias[j] += found[j]

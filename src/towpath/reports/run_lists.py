@@ -41,8 +41,8 @@ def dial_sentence(dial: Dial) -> str:
     """Where the lists stand between what was shown before and what never was."""
     return (
         f"{dial.shown_share:.1%} of the recommended pairs have been shown before. Their likeness to what was "
-        f"shown is {dial.likeness:.2f}: 0 is that of random pairs, 1 that of the pairs in the log, as judged "
-        "by a small model that tells the two apart."
+        f"shown is {dial.likeness:.2f}: 0 is that of random pairs, 1 that of the pairs in the log, by "
+        "the scores of a small model that tells the two apart."
     )
 
 
