@@ -7,9 +7,16 @@ The command line prints it and leaves with status 2; any other exception is a bu
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+# A message has at most this many characters, whatever a file holds; what to do stands at its end.
+LONGEST_MESSAGE = 480
+_END = 160
+
 
 class TowpathError(Exception):
     """What was asked for cannot be done; the message says why and what to do instead."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shortened(message))
 
 
 class DataError(TowpathError):
@@ -26,6 +33,19 @@ class TrainingError(TowpathError):
 
 class ArtifactError(TowpathError):
     """A stored model, split or run that is missing, damaged or of another version."""
+
+
+def shortened(message: str) -> str:
+    """A message that a person can read: its middle is left out if it is too long.
+
+    >>> len(shortened("x" * 10_000)) <= LONGEST_MESSAGE
+    True
+    >>> shortened("as it is")
+    'as it is'
+    """
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    return f"{message[: LONGEST_MESSAGE - _END - 3]} … {message[-_END:]}"
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:

@@ -105,7 +105,7 @@ def test_files_without_ids(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="should hold ids of users but has none"):
         read_id_file(tmp_path / "a.csv", "user")
     (tmp_path / "empty.csv").write_text("")
-    with pytest.raises(DataError, match="cannot be read as a file of item ids"):
+    with pytest.raises(DataError, match=r"The file of item ids .* cannot be read"):
         read_id_file(tmp_path / "empty.csv", "item")
     with pytest.raises(DataError, match="There is no file"):
         read_id_file(tmp_path / "none.csv", "item")

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from towpath.boundary import reading
 from towpath.data.engine import engine, quote_identifier
 from towpath.data.scan import Source, file_errors, location_of, open_table
 from towpath.data.sources import find_files
@@ -92,7 +93,7 @@ class BanditLog:
 
 def read_items(path: str | Path, item_column: str | None = None) -> Vocabulary:
     """The action space: the ids of an item file, in its order."""
-    with engine() as connection:
+    with reading(path), engine() as connection:
         source = open_table(connection, find_files(str(path)))
         with file_errors(source):
             column = _column("item", item_column, source)
@@ -118,7 +119,7 @@ def read_bandit_log(
     Ids are compared as text, so that 7 and "7" of different files are one item. Parts to `skip`
     (label, propensity) are not looked at.
     """
-    with engine() as connection:
+    with reading(path), engine() as connection:
         source = open_table(connection, find_files(str(path)))
         with file_errors(source):
             return _Reading(connection, source, columns or LogColumns()).read(items, skip)

@@ -225,7 +225,7 @@ def set_words(settings: Mapping[str, Any]) -> str:
 def _value(text: str) -> Any:  # JSON where it can be, text otherwise
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

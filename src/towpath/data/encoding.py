@@ -10,12 +10,13 @@ from towpath.data.cleaning import Cleaner, Cleaning, Step
 from towpath.data.engine import Engine
 from towpath.data.interactions import MISSING_TIME, Interactions
 from towpath.data.readers import Raw, refuse_missing_ids
-from towpath.data.scan import file_errors
+from towpath.data.scan import file_errors, trust_statistics
 from towpath.data.sql import Side, Statements, distinct_ids, kept_codes, kept_ids
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import DataError
 
 BATCH_ROWS = 1 << 17
+_INCOMPLETE = "SELECT COUNT(*) FROM raw WHERE user_id IS NULL OR item_id IS NULL"
 # Columns of `in_order`, their field in Interactions and its type.
 FIELDS: dict[str, tuple[str, type[np.generic]]] = {
     "user_code": ("users", np.int32),
@@ -41,6 +42,7 @@ def encode(connection: Engine, raw: Raw, cleaning: Cleaning) -> tuple[Interactio
         cleaner = Cleaner(connection, statements)
         _account_for_lost_rows(connection, raw, cleaner, cleaning)
     connection.execute("DROP VIEW raw; DROP VIEW IF EXISTS source; DROP TABLE IF EXISTS parsed")
+    trust_statistics(connection)
     steps = cleaner.clean(cleaning)
     for side in ("user", "item"):
         connection.execute(kept_codes(side))
@@ -56,6 +58,14 @@ def _account_for_lost_rows(connection: Engine, raw: Raw, cleaner: Cleaner, clean
         raise DataError(f"{raw.source.label} should hold events but has no rows.")
     if encoded < total and cleaning.missing == "refuse":
         refuse_missing_ids(connection, raw.source)
+    incomplete = raw.source.incomplete
+    if incomplete is None:
+        incomplete = connection.execute(_INCOMPLETE).fetchall()[0][0]
+    if encoded + incomplete != total:
+        raise DataError(
+            f"{raw.source.label} holds {total:,} rows, {incomplete:,} of them without a user or an item, but "
+            f"{encoded:,} could be read; it is damaged, so write it again."
+        )
     if encoded < total:
         cleaner.drop_missing(total - encoded)
 

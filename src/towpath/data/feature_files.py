@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from towpath.boundary import reading
 from towpath.data.columns import usual_indices
 from towpath.data.engine import engine, quote_identifier, quote_literal
 from towpath.data.feature_kinds import (
@@ -67,7 +68,7 @@ def read_features(
 
     An id without a row has all values missing; a row whose id is not among `ids` is ignored.
     """
-    with engine() as connection:
+    with reading(files[0]), engine() as connection:
         form = told.form
         source = open_table(connection, files, *((form.names, form.delimiter) if form else ()))
         with file_errors(source):

@@ -4,7 +4,7 @@ from typing import Protocol, TypeGuard
 
 import pyarrow as pa
 
-from towpath.errors import DataError
+from towpath.boundary import reading
 
 
 class DataFrame(Protocol):
@@ -21,11 +21,6 @@ def is_frame(data: object) -> TypeGuard[DataFrame]:
 
 def to_arrow(frame: DataFrame) -> pa.Table:
     """The frame as an Arrow table, without a copy where the library allows it."""
-    try:
+    advice = "give its columns different names, and numbers, texts or times as values"
+    with reading("The data frame, as an Arrow table,", advice):
         return pa.table(frame)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(
-            f"The data frame cannot be read as an Arrow table ({reason}); give its columns "
-            "different names, and numbers, texts or times as values."
-        ) from error

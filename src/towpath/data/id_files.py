@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
+from towpath.boundary import reading
 from towpath.data.columns import usual_indices
 from towpath.data.vocabulary import Id
 from towpath.errors import DataError
@@ -21,11 +22,8 @@ def read_id_file(path: Path, role: str) -> list[Id]:
     """
     if not path.is_file():
         raise DataError(f"There is no file {path} with ids of {role}s; check the path.")
-    try:
+    with reading(f"The file of {role} ids {path}"):
         ids = _from_parquet(path, role) if path.suffix == ".parquet" else _from_text(path, role)
-    except (pa.ArrowException, OSError) as error:
-        why = str(error).splitlines()[0]
-        raise DataError(f"{path} cannot be read as a file of {role} ids: {why}.") from error
     found = list(dict.fromkeys(one for one in ids if one is not None and one != ""))
     if not found:
         raise DataError(f"{path} should hold ids of {role}s but has none.")

@@ -55,7 +55,7 @@ def layout_of(path: File, *, one_column: bool = False, head: bytes | None = None
             f"{path} should be text but is binary; towpath reads CSV, TSV, JSON lines and Parquet."
         )
     # Not splitlines(): a review may contain the other characters that it takes for ends of lines.
-    lines = head.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").split("\n")
+    lines = head.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if len(head) == PEEK_BYTES and len(lines) > 1:
         lines = lines[:-1]  # cut off in the middle
     lines = [line for line in lines if line.strip()][:PEEK_LINES]

@@ -9,7 +9,8 @@ from towpath.data.columns import Columns
 from towpath.data.engine import Engine, quote_literal
 from towpath.data.layout import File
 from towpath.data.meaning import SHOWN_EVENTS, Positive, RowCounts, rule_sql
-from towpath.data.scan import Source, location_of, open_frame, open_source
+from towpath.data.numbers import exposure_sql, flag_sql, is_number, number_sql, propensity_sql, refuse_rows
+from towpath.data.scan import Source, open_frame, open_source
 from towpath.data.times import INTEGERS, UnlikeTimesError, time_expression
 from towpath.errors import ConfigError, DataError
 
@@ -28,7 +29,6 @@ ID_KINDS = (
     "BOOLEAN",
     "TIME",
 )
-NUMBERS = (*INTEGERS, "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN")
 # Kinds of events that are named in a sentence.
 _FEW_EVENTS = 6
 
@@ -102,20 +102,28 @@ class _Reader:
         if value is not None:
             extras["value"] = value
         if "propensity" in source.indices:
-            extras["propensity"] = _propensity(connection, source, kinds["propensity"])
+            extras["propensity"] = propensity_sql(connection, source, kinds["propensity"])
         if "exposure" in source.indices:
-            extras["exposure"] = _exposure(connection, source, kinds["exposure"])
+            extras["exposure"] = exposure_sql(connection, source, kinds["exposure"])
         label = self._label(value)
         if label is not None:
             extras["label"] = label
             self._refuse_unseen_clicks(label)
         if "position" in source.indices:
-            number = _number(connection, source, "position", kinds["position"])
+            number = number_sql(connection, source, "position", kinds["position"])
+            self._refuse_odd_positions(number)
             extras["position"] = f"CAST({number} AS INTEGER)"
         for role in ("request", "policy"):
             if role in source.indices:
                 extras[role] = f'CAST("{role}" AS STRING)'
         return extras
+
+    def _refuse_odd_positions(self, number: str) -> None:
+        column = self._source.column("position")
+        problem = f"The position column {column!r} should hold whole numbers below two billion"
+        condition = f"{number} IS NOT NULL AND (isnan({number}) OR abs({number}) > 2e9)"
+        advice = "Mend those rows or name another column."
+        refuse_rows(self._connection, self._source, "position", condition, problem, advice)
 
     def _value(self) -> str | None:
         """The SQL of the value: its column, or the weight of the kind of event."""
@@ -126,7 +134,7 @@ class _Reader:
             return f"CAST(CASE {_EVENT} {cases} ELSE 1.0 END AS FLOAT)"
         if "value" not in self._source.indices:
             return None
-        value = _number(self._connection, self._source, "value", self._kinds["value"])
+        value = number_sql(self._connection, self._source, "value", self._kinds["value"])
         missing = self._asked.missing_value
         return value if missing is None else f"NULLIF({value}, {missing!r})"
 
@@ -214,8 +222,8 @@ class _Reader:
         if "exposure" not in self._source.indices:
             return
         problem = "What was not shown cannot have been clicked, so exposure should be 1 wherever the label is"
-        condition = f"{label} AND NOT {_flag(self._kinds['exposure'])}"
-        _refuse(
+        condition = f"{label} AND NOT {flag_sql(self._kinds['exposure'])}"
+        refuse_rows(
             self._connection, self._source, "exposure", condition, problem, "Mend one of the two columns."
         )
 
@@ -254,10 +262,10 @@ def _label(connection: Engine, source: Source, kind: str) -> str:
     word = 'LOWER(TRIM("label"))'
     number = _NUMBER_OF_WORD.format(x=word) if kind == "VARCHAR" else 'TRY_CAST("label" AS DOUBLE)'
     problem = f"A label (column {source.column('label')!r}) should be 0 or 1"
-    if kind != "VARCHAR" and not kind.startswith(NUMBERS):
+    if kind != "VARCHAR" and not is_number(kind):
         raise DataError(f"{problem}, but in {source.label} it holds {kind}; name another column.")
     condition = f'"label" IS NULL OR {number} IS NULL OR {number} NOT IN (0, 1)'
-    _refuse(connection, source, "label", condition, problem, _OTHER_LABELS)
+    refuse_rows(connection, source, "label", condition, problem, _OTHER_LABELS)
     return f"({number} = 1)"
 
 
@@ -271,7 +279,7 @@ def refuse_missing_ids(connection: Engine, source: Source) -> None:
         problem = (
             f"Every event needs {'an' if side == 'item' else 'a'} {side} (column {source.column(side)!r})"
         )
-        _refuse(
+        refuse_rows(
             connection,
             source,
             side,
@@ -322,60 +330,5 @@ def _time(connection: Engine, source: Source, kind: str) -> str:
     except UnlikeTimesError as error:
         problem = f"The times of column {source.column('time')!r} should all be {error.expected}"
         condition = f'"time" IS NOT NULL AND {error.condition}'
-        _refuse(connection, source, "time", condition, problem, "Write all times in one form.")
+        refuse_rows(connection, source, "time", condition, problem, "Write all times in one form.")
         raise
-
-
-def _number(connection: Engine, source: Source, role: str, kind: str) -> str:
-    """SQL for a column that must be numeric where it is given."""
-    if kind.startswith(NUMBERS):
-        return f'CAST("{role}" AS FLOAT)'
-    number = f'number_in("{role}")'
-    infinite = f"ABS({number}) = CAST('Infinity' AS DOUBLE)"
-    condition = f'"{role}" IS NOT NULL AND ({number} IS NULL OR {infinite})'
-    problem = f"The {role} column {source.column(role)!r} should hold numbers"
-    if kind != "VARCHAR":
-        raise DataError(f"{problem}, but in {source.label} it holds {kind}; name another column.")
-    _refuse(connection, source, role, condition, problem, "Mend those rows or name another column.")
-    return f"CAST({number} AS FLOAT)"
-
-
-def _propensity(connection: Engine, source: Source, kind: str) -> str:
-    number = _number(connection, source, "propensity", kind)
-    problem = f"A propensity (column {source.column('propensity')!r}) should be above 0 and at most 1"
-    condition = f"{number} IS NOT NULL AND NOT ({number} > 0 AND {number} <= 1)"
-    _refuse(connection, source, "propensity", condition, problem, "Mend those rows or name another column.")
-    return number
-
-
-def _flag(kind: str) -> str:
-    return 'flag_in("exposure")' if kind == "VARCHAR" else 'TRY_CAST("exposure" AS BOOLEAN)'
-
-
-def _exposure(connection: Engine, source: Source, kind: str) -> str:
-    flag = _flag(kind)
-    problem = (
-        f"The exposure column {source.column('exposure')!r} should say true or false (1 or 0) of every event"
-    )
-    _refuse(
-        connection, source, "exposure", f"{flag} IS NULL", problem, "Fill them in or name another column."
-    )
-    return flag
-
-
-def _refuse(connection: Engine, source: Source, role: str, condition: str, *sentence: str) -> None:
-    """Raise if the condition is true of any row, with how many and the first of them."""
-    counted = connection.execute(
-        f"SELECT (SELECT COUNT(*) FROM source), COUNT(*), MIN(file_row) FROM source WHERE {condition}"
-    ).fetchone()
-    assert counted is not None  # an aggregate without groups always gives one row
-    total, bad, row = counted
-    if not bad:
-        return
-    example = connection.execute(f'SELECT "{role}" FROM source WHERE file_row = {row}').fetchone()
-    shown = f"{example[0]!r} in " if example and example[0] is not None else ""
-    expected, advice = sentence
-    raise DataError(
-        f"{expected}; {bad:,} of {total:,} {'does' if bad == 1 else 'do'} not "
-        f"(first: {shown}{location_of(connection, source, row)}). {advice}"
-    )

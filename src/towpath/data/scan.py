@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -12,6 +12,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from towpath.boundary import reading, reason_of
+from towpath.data.census import TextCensus, count_parquet, count_text, write_plain_ends
 from towpath.data.columns import (
     REQUIRED,
     ColumnMapping,
@@ -27,8 +29,12 @@ from towpath.data.spark_engine import SparkEngine
 from towpath.data.spark_scan import layout_at, open_files, parquet_names
 from towpath.errors import DataError
 
-# What DuckDB says of bad files; other errors of its own are our bugs and stay what they are.
+# What DuckDB says of bad files in sentences that are worth taking apart; the boundary has the rest.
 FILE_ERRORS = (duckdb.InvalidInputException, duckdb.IOException, duckdb.ConversionException)
+# What the statistics of a Parquet file could mislead: they are never trusted, since they may be wrong.
+_BY_STATISTICS = ("statistics_propagation", "filter_pushdown", "join_filter_pushdown", "row_group_pruner")
+# Columns that DuckDB adds to a Parquet file, unless the file has its own of that name.
+_ADDED = {"file_row_number", "file_index"}
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,9 @@ class Source:
     names: tuple[str, ...]
     notes: tuple[str, ...]
     whole: bool = False  # every column is read, under its own name
+    # Copies to read in place of files whose line ends are of several kinds.
+    copies: Mapping[File, Path] = field(default_factory=dict)
+    incomplete: int | None = None  # rows without a user or an item, where Arrow has counted them
 
     @property
     def label(self) -> str:
@@ -117,12 +126,13 @@ def open_table(
 @contextmanager
 def file_errors(source: Source) -> Iterator[None]:
     """What DuckDB says about a bad file, as one sentence with the file and the line."""
-    try:
-        yield
-    except FILE_ERRORS as error:
-        if "No space left" in str(error):  # the spill folder is full; the file may be in order
-            raise
-        raise DataError(_sentence(str(error), source)) from error
+    with reading(source.label):
+        try:
+            yield
+        except FILE_ERRORS as error:
+            if "No space left" in str(error):  # the spill folder is full; the file may be in order
+                raise
+            raise DataError(_sentence(error, source)) from error
 
 
 def location_of(connection: Engine, source: Source, file_row: int) -> str:
@@ -193,27 +203,84 @@ def _map(columns: Columns, names: tuple[str, ...], header: bool, label: str) -> 
 def _parquet_names(connection: Engine, files: Sequence[File]) -> tuple[str, ...]:
     if isinstance(connection, SparkEngine):
         return parquet_names(connection, files)
-    layout = Layout("parquet", None)
-    with file_errors(Source(tuple(files), layout, True, {}, (), ())):
-        return tuple(connection.sql(f"SELECT * FROM read_parquet({_list(files)})").columns)
+    source = Source(tuple(files), Layout("parquet", None), True, {}, (), ())
+    with file_errors(source):
+        return tuple(connection.sql(f"SELECT * FROM read_parquet({_list(source)})").columns)
 
 
 def _create(connection: Engine, source: Source) -> Source:
     if isinstance(connection, SparkEngine):
-        return replace(source, notes=(*source.notes, *open_files(connection, source)))
+        source = replace(source, notes=(*source.notes, *open_files(connection, source)))
+        return _counted_by_arrow(source) if source.layout.kind == "parquet" else source
     if source.layout.kind == "parquet":
-        # DuckDB counts lists from one.
-        before = (
-            f"{_starts(connection, source)}[CAST(file_index AS BIGINT) + 1] + "
-            if len(source.files) > 1
-            else ""
-        )
-        rows = f"{before}file_row_number AS file_row"
-        columns = ", ".join(
-            f"{quote_identifier(source.column(role))} AS {quote_identifier(role)}" for role in source.indices
-        )
-        connection.execute(f"CREATE VIEW source AS SELECT {columns}, {rows} FROM {_scan(source)}")
+        connection.execute(f"SET disabled_optimizers = '{','.join(_BY_STATISTICS)}'")
+        _create_from_parquet(connection, source)
+        return _counted_by_arrow(source, connection)
+    counts = {file: count_text(Path(file), source.layout) for file in source.files}
+    source = replace(source, copies=_copies(connection, source, counts))
+    source = _created_from_text(connection, source)
+    headers = len(source.files) if source.header and source.layout.kind == "delimited" else 0
+    rows = sum(count.records for count in counts.values()) - headers
+    _refuse_another_count(connection, source, rows)
+    return source
+
+
+def _counted_by_arrow(source: Source, connection: Engine | None = None) -> Source:
+    """The source with its rows without ids, as Arrow counts them; files at an address cannot be counted."""
+    files = [file for file in source.files if isinstance(file, Path)]
+    if len(files) < len(source.files):
         return source
+    counted = count_parquet(files, () if source.whole else [source.column(role) for role in REQUIRED])
+    if connection is not None:
+        _refuse_another_count(connection, source, counted.rows)
+    return replace(source, incomplete=None if source.whole else counted.incomplete)
+
+
+def trust_statistics(connection: Engine) -> None:
+    """Let the engine plan by statistics again, once only its own tables are read."""
+    if not isinstance(connection, SparkEngine):
+        connection.execute("RESET disabled_optimizers")
+
+
+def _copies(connection: Engine, source: Source, counts: Mapping[File, TextCensus]) -> dict[File, Path]:
+    """Copies with plain line ends of the files that DuckDB does not read as they are."""
+    found = connection.execute("SELECT current_setting('temp_directory')").fetchall()
+    scratch = Path(found[0][0])  # gone when the engine is
+    copies = {}
+    for number, (file, count) in enumerate(counts.items()):
+        if count.needs_copy:
+            copies[file] = scratch / f"lines-{number}"
+            write_plain_ends(Path(file), source.layout, copies[file])
+    return copies
+
+
+def _refuse_another_count(connection: Engine, source: Source, rows: int) -> None:
+    """Nothing, unless DuckDB finds another number of rows than were counted without it."""
+    found = connection.execute("SELECT COUNT(*) FROM source").fetchall()[0][0]
+    if found != rows:
+        raise DataError(
+            f"{source.label} holds {rows:,} rows, but {found:,} of them could be read; it is damaged, or its "
+            "quotes or line ends do not match. Write it again."
+        )
+
+
+def _create_from_parquet(connection: Engine, source: Source) -> None:
+    """A view of the files, or a table where their own columns hide those that number the rows."""
+    columns = ", ".join(
+        f"{quote_identifier(source.column(role))} AS {quote_identifier(role)}" for role in source.indices
+    )
+    if _ADDED & {name.lower() for name in source.names}:
+        connection.execute(f"CREATE TABLE parsed AS SELECT {columns} FROM read_parquet({_list(source)})")
+        connection.execute("CREATE VIEW source AS SELECT *, rowid AS file_row FROM parsed")
+        return
+    # DuckDB counts lists from one.
+    starts = f"{_starts(connection, source)}[CAST(file_index AS BIGINT) + 1] + "
+    rows = f"{starts if len(source.files) > 1 else ''}file_row_number AS file_row"
+    connection.execute(f"CREATE VIEW source AS SELECT {columns}, {rows} FROM {_scan(source)}")
+
+
+def _created_from_text(connection: Engine, source: Source) -> Source:
+    """The source, once its text has been parsed as UTF-8 or else as Latin-1."""
     try:
         _create_from_text(connection, source)
     except duckdb.InvalidInputException as error:
@@ -233,7 +300,7 @@ def _create_from_text(connection: Engine, source: Source, options: str = "") -> 
 
 def _scan(source: Source, options: str = "") -> str:
     """The DuckDB table function that reads the files."""
-    files, layout = _list(source.files), source.layout
+    files, layout = _list(source), source.layout
     if layout.kind == "parquet":
         return f"read_parquet({files}, file_row_number = true)"
     if layout.kind == "json":
@@ -260,13 +327,15 @@ def _is_mapped(source: Source, key: str) -> bool:
     return key in {quote_literal(source.names[index]) for index in source.indices.values()}
 
 
-def _list(files: Sequence[File]) -> str:
-    return "[" + ", ".join(quote_literal(str(file)) for file in files) + "]"
+def _list(source: Source) -> str:
+    return "[" + ", ".join(quote_literal(str(source.copies.get(file, file))) for file in source.files) + "]"
 
 
-def _sentence(message: str, source: Source) -> str:
+def _sentence(error: duckdb.Error, source: Source) -> str:
     """One sentence for what DuckDB takes many lines to say."""
-    file = next((str(file) for file in source.files if str(file) in message), source.label)
+    message = str(error)
+    names = {file: str(source.copies.get(file, file)) for file in source.files}
+    file = next((str(file) for file, name in names.items() if name in message), source.label)
     if line := re.search(r"CSV Error on Line: (\d+)", message):
         counts = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
         wrong = (
@@ -281,5 +350,5 @@ def _sentence(message: str, source: Source) -> str:
         number = next((bad_json_line(Path(f)) for f in source.files if str(f) == file), None)
         if number:
             return f"Line {number:,} of {file} should be one JSON object; mend or remove that line."
-    reason = re.sub(r"^[A-Z]\w+( \w+)* Error: ", "", message).splitlines()[0].rstrip(". ")
+    reason = re.sub(r"^[A-Z]\w+( \w+)* Error: ", "", reason_of(error))
     return f"{file} cannot be read; it is truncated, damaged or not what its name says ({reason})."

@@ -1,15 +1,14 @@
 """A built-in dataset, a file, a glob or a folder, read and cleaned into Interactions."""
 
 import glob
-import shutil
 import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import pyarrow as pa
 
+from towpath.boundary import reading as guarded
 from towpath.data.builtin_datasets import BUILTIN_DATASETS, BuiltinDataset, local_copy
 from towpath.data.cleaning import Cleaning, Step, refuse_one_sided
 from towpath.data.columns import REQUIRED, Columns
@@ -27,13 +26,14 @@ from towpath.data.features import FeatureTable
 from towpath.data.fetch import refuse_changed
 from towpath.data.frames import DataFrame, is_frame, to_arrow
 from towpath.data.interactions import Interactions
-from towpath.data.layout import COMPRESSIONS, KINDS, File, is_data_file, uncompressed
+from towpath.data.layout import KINDS, File, is_data_file
 from towpath.data.meaning import Positive, RowCounts
 from towpath.data.readers import Asked, read_raw
 from towpath.data.scan import column_names
 from towpath.data.spark_engine import SparkEngine
 from towpath.data.spark_scan import list_files
 from towpath.data.sql import Side
+from towpath.data.unpacking import plain_parquet, unpacked_member
 from towpath.errors import DataError, unknown_name
 
 
@@ -68,7 +68,8 @@ def read(
     are not `complete`, such as a test file, may have a single user or item. The `engine` does not change what
     comes out: duckdb, spark, or the address of a Spark master.
     """
-    with tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as scratch:
+    what = "the data frame" if is_frame(data) else data
+    with guarded(what), tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as scratch:
         with open_engine(engine) as connection:
             found = _found(connection, data, data_dir, Path(scratch))
             columns = _merge(columns, found.entry.columns) if found.entry else columns
@@ -98,7 +99,7 @@ def _found(connection: Engine, data: str | Path | DataFrame, data_dir: Path | No
         copy = local_copy(entry, data_dir)
         refuse_changed(entry, copy)
         files, source = [_member(entry, copy, scratch)], f"{entry.name} ({copy})"
-    plain = [_plain_parquet(file, scratch / str(number)) for number, file in enumerate(files)]
+    plain = [plain_parquet(file, scratch / str(number)) for number, file in enumerate(files)]
     return _Found(plain, source, entry, copy)
 
 
@@ -146,10 +147,10 @@ def _feature_sources(
         if path is not None:
             files = find_files(str(path))
             places = [scratch / f"{side}-{place}" for place in range(len(files))]
-            yield _FeatureSource(side, list(map(_plain_parquet, files, places)), None)
+            yield _FeatureSource(side, list(map(plain_parquet, files, places)), None)
         elif form is not None and entry is not None and copy is not None:
             sibling = copy.with_name(Path(form.member).name)
-            file = _unpacked(entry, form.member, copy, scratch) if copy.suffix == ".zip" else sibling
+            file = unpacked_member(copy, form.member, scratch) if copy.suffix == ".zip" else sibling
             if file is not None and file.is_file():
                 yield _FeatureSource(side, [file], form)
 
@@ -180,7 +181,7 @@ def columns_among(columns: Columns, data: str | Path | DataFrame) -> Columns:
     elif str(data) in BUILTIN_DATASETS:
         return columns
     else:
-        with open_engine("duckdb") as connection:
+        with guarded(data), open_engine("duckdb") as connection:
             names = set(column_names(connection, find_files(str(data))))
     given = {field.name: getattr(columns, field.name) for field in fields(columns)}
     optional = {role: name if name in names else "" for role, name in given.items() if role not in REQUIRED}
@@ -189,7 +190,14 @@ def columns_among(columns: Columns, data: str | Path | DataFrame) -> Columns:
 
 def find_files(data: str) -> list[Path]:
     """The files that a path, glob or folder stands for, in the order of their names."""
-    path = Path(data).expanduser()
+    if not data.strip():
+        raise DataError("The path of the data should not be empty; give a file, a glob or a folder.")
+    with guarded(repr(data)):
+        path = Path(data).expanduser()
+        return _existing(data, path)
+
+
+def _existing(data: str, path: Path) -> list[Path]:
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if is_data_file(file))
         if not files:
@@ -198,6 +206,10 @@ def find_files(data: str) -> list[Path]:
             )
         return files
     if path.exists():
+        if not path.is_file():
+            raise DataError(
+                f"{data} should be a file, but it is a pipe or a device; write the data to a file."
+            )
         return [path]
     files = sorted(Path(match) for match in glob.glob(str(path), recursive=True) if Path(match).is_file())
     if files:
@@ -218,36 +230,7 @@ def _member(entry: BuiltinDataset, copy: Path, scratch: Path) -> Path:
     """The file of events, unpacked into the scratch folder if it lies in an archive."""
     if entry.member is None or copy.suffix != ".zip":
         return copy
-    file = _unpacked(entry, entry.member, copy, scratch)
+    file = unpacked_member(copy, entry.member, scratch)
     if file is None:
         raise DataError(f"{copy} should contain {entry.member} but does not; fetch {entry.name} again.")
     return file
-
-
-def _unpacked(entry: BuiltinDataset, member: str, copy: Path, scratch: Path) -> Path | None:
-    """A file out of the archive, in the scratch folder; None if it is not in there."""
-    try:
-        with zipfile.ZipFile(copy) as archive:
-            wanted = Path(member).name
-            found = next((m for m in archive.namelist() if Path(m).name == wanted), None)
-            return Path(archive.extract(found, scratch)) if found else None
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise DataError(f"{copy} is truncated or damaged; fetch {entry.name} again.") from error
-
-
-def _plain_parquet(file: File, scratch: Path) -> File:
-    """The file itself, or a decompressed copy of a Parquet file that was compressed once more."""
-    if (
-        isinstance(file, str)
-        or file.suffix not in COMPRESSIONS
-        or KINDS.get(Path(file.stem).suffix.lower()) != "parquet"
-    ):
-        return file
-    scratch.mkdir()  # one for each file: two may have the same name in different folders
-    plain = scratch / file.stem
-    try:
-        with uncompressed(file) as packed, plain.open("wb") as unpacked:
-            shutil.copyfileobj(packed, unpacked)
-    except OSError as error:
-        raise DataError(f"{file} is truncated or damaged ({error}).") from error
-    return plain

@@ -9,7 +9,7 @@ _DAY = "(19|20)[0-9][0-9](0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])"
 FORMS = {
     "days like 20220425": f"CASE WHEN full_match({{x}}, '{_DAY}') THEN day_micros({{x}}) END",
     "integers": "CASE WHEN full_match({x}, '\\s*[+-]?[0-9]+\\s*') THEN TRY_CAST({x} AS BIGINT) END",
-    "seconds": "CAST(round(number_in({x}) * 1e6) AS BIGINT)",
+    "seconds": "TRY_CAST(round(number_in({x}) * 1e6) AS BIGINT)",
     "ISO dates or timestamps": "iso_micros({x})",
     "dates like 'Tue Oct 17 09:40:11 -0700 2017'": "weekday_micros({x})",
 }
@@ -30,9 +30,10 @@ def time_expression(connection: Engine, column: str, kind: str) -> str:
     """The SQL that turns the source's column of this type into a whole number that sorts as the time does."""
     if kind in INTEGERS:
         return _expression_of_integers(connection, column)
-    if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
-        return f"CAST(round(CAST({column} AS DOUBLE) * 1e6) AS BIGINT)"
-    if kind == "DATE" or kind.startswith("TIMESTAMP"):
+    if kind in ("FLOAT", "DOUBLE") or (kind.startswith("DECIMAL") and not kind.endswith("]")):
+        given = f"CASE WHEN NOT isnan(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
+        return _checked(connection, given, f"TRY_CAST(round({given} * 1e6) AS BIGINT)")
+    if kind == "DATE" or (kind.startswith("TIMESTAMP") and not kind.endswith("]")):
         return f"micros({column})"
     if kind != "VARCHAR":
         raise DataError(f"A time should be a number, a date or a timestamp, but the column holds {kind}.")
@@ -44,7 +45,17 @@ def _expression_of_integers(connection: Engine, column: str) -> str:
     day = FORMS["days like 20220425"].format(x=f"CAST({column} AS STRING)")
     others = connection.execute(f"SELECT COUNT({column}), COUNT({day}) FROM source").fetchone()
     assert others is not None  # an aggregate without groups always gives one row
-    return day if others[0] and others[0] == others[1] else f"CAST({column} AS BIGINT)"
+    if others[0] and others[0] == others[1]:
+        return day
+    return _checked(connection, column, f"TRY_CAST({column} AS BIGINT)")
+
+
+def _checked(connection: Engine, column: str, time: str) -> str:
+    """The SQL of the time; raises where a number is too large for one."""
+    counts = connection.execute(f"SELECT COUNT({column}), COUNT({time}) FROM source").fetchall()[0]
+    if counts[0] != counts[1]:
+        raise UnlikeTimesError(f"{column} IS NOT NULL AND {time} IS NULL", "numbers within 64 bits")
+    return time
 
 
 def _expression_of_text(connection: Engine, column: str) -> str:

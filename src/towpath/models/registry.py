@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from towpath.boundary import configuring
 from towpath.errors import ConfigError, unknown_name
 from towpath.models.attention import Attention
 from towpath.models.ease import Ease
@@ -24,6 +25,7 @@ S = TypeVar("S", bound=Settings)
 Model = str | type[Scorer]  # a name, or a class of the user's own
 
 GROUP = "towpath.models"
+LARGEST_INTEGER = 2**63
 
 MODELS: dict[str, type[Scorer]] = {
     "popularity": Popularity,
@@ -86,19 +88,33 @@ def refuse_untrainable(model: Model, what: str) -> None:
         )
 
 
+def _bounded(settings: S) -> S:
+    """The same settings; raises for a whole number that no machine can hold."""
+    for key, value in settings:
+        if isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
+            raise ConfigError(f"The setting {key} is too large for 64 bits; choose a smaller one.")
+    return settings
+
+
 def parse_settings(kind: type[S], values: Mapping[str, Any]) -> S:
     """Settings from values or their text, each checked; the first thing wrong is said in one sentence."""
     for key in values:
         if key not in kind.model_fields:
             raise unknown_name("setting", key, kind.model_fields)
-    try:
-        return kind.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        why = first["msg"].removeprefix("Value error, ")
-        if not first["loc"]:  # said of several settings together
-            raise ConfigError(f"These settings do not go together: {why}.") from None
-        key = ".".join(map(str, first["loc"]))
-        raise ConfigError(
-            f"The setting {key} cannot be {first['input']!r}: {why[:1].lower()}{why[1:]}."
-        ) from None
+    with configuring(f"What was set for {kind.__name__}"):
+        try:
+            return _bounded(kind.model_validate(dict(values)))
+        except ValidationError as error:
+            raise _said(error) from None
+
+
+def _said(error: ValidationError) -> ConfigError:
+    """The first thing that is wrong with settings, in one sentence."""
+    first = error.errors()[0]
+    why = first["msg"].removeprefix("Value error, ")
+    if not first["loc"]:  # said of several settings together
+        return ConfigError(f"These settings do not go together: {why}.")
+    key = ".".join(map(str, first["loc"]))
+    given = f"{first['input']!r}"
+    shown = given if len(given) <= 80 else f"{given[:80]}…"
+    return ConfigError(f"The setting {key} cannot be {shown}: {why[:1].lower()}{why[1:]}.")

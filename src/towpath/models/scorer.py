@@ -20,7 +20,7 @@ from towpath.rng import Rng
 class Settings(BaseModel):
     """A frozen group of settings; an unknown key is an error, never ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
