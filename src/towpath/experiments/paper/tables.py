@@ -27,7 +27,7 @@ _PLAYERS = "The players of DT-MCF and DT-NCF look at the margin of a pair, not a
 _EASE = "EASE is not in the paper: a linear model in closed form, which a practitioner would try first."
 _HARD = (
     "“MCF, same hard negatives” is not in the paper: plain training that draws one of three negatives from "
-    "the top of its own ranking, as transport does; it separates what w and g add from what the negatives add."
+    "the top of its own ranking, as transport does; it separates what w and g add from the negatives."
 )
 _MIXED = "In DT-(f/w/g) w and g look at users and items, all pairs are weighed, w stays within [0.5, 2]."
 _ATTENTION = "Attn learns from every step of windows of 50 items, with three negatives each."
