@@ -117,11 +117,21 @@ def record_of(reading: "Reading", options: Preparation) -> dict[str, Any]:
 
 def use_threads(count: int) -> None:
     """Hold torch and the BLAS of numpy and scipy to this many threads; call it before they are imported."""
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = str(count)
+    set_thread_variables(count)
     import torch
 
     torch.set_num_threads(count)
+
+
+def set_thread_variables(count: int) -> None:
+    """The part of `use_threads` that is read when a library is loaded.
+
+    Threads sleep while they wait for each other, unless OMP_WAIT_POLICY says otherwise: those that spin take
+    the processor from the one they wait for as soon as another program is busy too.
+    """
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = str(count)
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def _names_of(settings: type) -> list[str]:

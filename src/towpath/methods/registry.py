@@ -43,8 +43,9 @@ AnyMethod = str | Method[Any]  # a name, or a method of the user's own, whatever
 
 GROUP = "towpath.methods"
 
-# Rates and penalties that suited `shown` best of four pairs tried; the others use them without a search.
-IMPRESSIONS = {"learning_rate": 0.01, "l2": 0.02}
+# Rates and penalties that suited `shown` best of four pairs tried; the others use them without a search. They
+# learn from shown pairs first, so few others are added.
+IMPRESSIONS = {"learning_rate": 0.01, "l2": 0.02, "negatives": 3}
 
 
 _ALL: tuple[Method[Any], ...] = (  # each has settings of its own

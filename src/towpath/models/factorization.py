@@ -1,7 +1,8 @@
 """Matrix factorisation with biases."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -21,6 +22,8 @@ _SLOW = (
     "numba is not installed, so this factorisation is trained by plain torch, several times slower; "
     "pip install 'towpath[fast]' adds the compiled loops."
 )
+# The rate of the common bias as a multiple of the others'; 10 to 100 are alike.
+_BIAS_RATE = 30.0
 
 
 class FactorizationSettings(Settings):
@@ -64,6 +67,9 @@ class Factorization(Scorer):
 
     settings_type = FactorizationSettings
     settings: FactorizationSettings
+    # A pair costs little here, and the closed forms it competes with learn from all of them; chosen by
+    # validation on seven datasets (benchmarks/defaults.py).
+    suited_training: ClassVar[Mapping[str, Any]] = {"negatives": 20, "l2": 1.5e-3}
 
     def __init__(self, settings: Settings, sizes: Sizes) -> None:
         super().__init__(settings, sizes)
@@ -89,8 +95,11 @@ class Factorization(Scorer):
             self.remarks = (*self.remarks, _SLOW)
 
     def rates(self) -> dict[str, float]:
-        """The item vectors may have a rate of their own."""
-        return {"items.weight": self.settings.item_rate}
+        """Item vectors may have a rate of their own; that of the bias that all pairs share is high.
+
+        With many negatives it has far to fall, and until it is there the vectors learn little else.
+        """
+        return {"items.weight": self.settings.item_rate, "bias": _BIAS_RATE}
 
     def _closed_start(self, train: Interactions, rng: Rng) -> ClosedStart:
         if self.settings.start == "svd":

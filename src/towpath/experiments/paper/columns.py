@@ -6,11 +6,13 @@ from towpath.methods.recipe import Recipe
 
 # The paper learns from clicks; simulated logs also say what was shown, which would choose the library.
 GAME: dict[str, Any] = {"solver": "game"}
+# Every column learns from three negatives a positive and by one penalty, whatever a model's own defaults.
+ALIKE: dict[str, Any] = {"negatives": 3, "l2": 2e-3}
 # f, w and g are the named models of users and items, as in the paper, with the bounds of w that hold such a
 # game together; all pairs are weighed, and a pair is shown if it beats a pool of unseen items.
 PAIRS: dict[str, Any] = {
-    **GAME, "players": "models", "reweight": "all", "domain": "sampled", "floor": 0.5, "ceiling": 2.0,
-    "penalty": 0.5,
+    **GAME, **ALIKE, "players": "models", "reweight": "all", "domain": "sampled", "floor": 0.5,
+    "ceiling": 2.0, "penalty": 0.5,
 }  # fmt: skip
 # The paper's length of vectors and loss; a step learns from its item and three negatives.
 SEQUENCE: dict[str, Any] = {"embedding_dim": 32, "history_length": 50, "pairs": "sampled", "loss": "logistic"}
@@ -22,14 +24,14 @@ POP = {"Pop": Recipe("popularity")}
 # Not in the paper: what a practitioner would try first, in closed form.
 EASE = {"EASE": Recipe("ease")}
 DEBIASED = {
-    "IPW-MF": Recipe("mf", "ipw", BY_POPULARITY),
+    "IPW-MF": Recipe("mf", "ipw", ALIKE | BY_POPULARITY),
     "ExpoMF": Recipe("mf", "expomf"),
-    "AC-MF": Recipe("mf", "adversarial"),
+    "AC-MF": Recipe("mf", "adversarial", ALIKE),
 }
-MCF = {"MCF": Recipe("mf")}
-DT_MCF = {"DT-MCF": Recipe("mf", "transport", GAME)}
+MCF = {"MCF": Recipe("mf", "plain", ALIKE)}
+DT_MCF = {"DT-MCF": Recipe("mf", "transport", GAME | ALIKE)}
 # Not in the paper: plain training that draws its negatives as transport does, to tell the two apart.
-MCF_HARD = {"MCF, same hard negatives": Recipe("mf", "plain", {"hard_negatives": 1})}
+MCF_HARD = {"MCF, same hard negatives": Recipe("mf", "plain", ALIKE | {"hard_negatives": 1})}
 NCF = {"NCF": Recipe("ncf"), "DT-NCF": Recipe("ncf", "transport", GAME)}
 ATTENTION = {
     "Attn": Recipe("attention", "plain", SEQUENCE),
@@ -43,10 +45,10 @@ MIXES = {
     "DT-(N/M/M)": Recipe("ncf", "transport", PAIRS | {"w": "mf", "g": "mf"}),
 }
 MORE_DEBIASED = {
-    "DR-MF": Recipe("mf", "doubly-robust", BY_POPULARITY),
-    "CE-MF": Recipe("mf", "causal-embedding"),
+    "DR-MF": Recipe("mf", "doubly-robust", ALIKE | BY_POPULARITY),
+    "CE-MF": Recipe("mf", "causal-embedding", ALIKE),
 }
-TRUE_IPW = {"IPW-MF, true propensities": Recipe("mf", "ipw", {"propensity": "given"})}
+TRUE_IPW = {"IPW-MF, true propensities": Recipe("mf", "ipw", ALIKE | {"propensity": "given"})}
 # Players that look at users and items, as in the paper, and the same model for all three.
 OF_PAIRS = {
     "DT-MCF of pairs": Recipe("mf", "transport", PAIRS),

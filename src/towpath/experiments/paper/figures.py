@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from towpath.experiments.paper.claims import Better, CatchesUp, Claim, Rises, Steady, WeightsAre
-from towpath.experiments.paper.columns import BY_POPULARITY, DT_MCF, GAME, MCF, OF_PAIRS, PAIRS
+from towpath.experiments.paper.columns import ALIKE, BY_POPULARITY, DT_MCF, GAME, MCF, OF_PAIRS, PAIRS
 from towpath.experiments.paper.experiment import Experiment, Sweep
 from towpath.methods.recipe import Recipe
 
@@ -13,7 +13,12 @@ _OF_PAIRS_NOTE = (
 )
 _LAMBDAS = (0.0, 0.005, 0.05, 0.1, 0.3, 0.5, 1.0)
 MARGIN_LAMBDA = Sweep(
-    "margin players", Recipe("mf", "transport", GAME), "penalty", (*_LAMBDAS, 3.0), ("MCF",), (0.0, 0.1, 1.0)
+    "margin players",
+    Recipe("mf", "transport", GAME | ALIKE),
+    "penalty",
+    (*_LAMBDAS, 3.0),
+    ("MCF",),
+    (0.0, 0.1, 1.0),
 )
 _FREE = {key: value for key, value in PAIRS.items() if key != "penalty"}
 PAIR_LAMBDA = Sweep(
@@ -68,7 +73,7 @@ _STEPS_G = Sweep(
 )
 _THRESHOLD = Sweep(
     "IPW threshold",
-    Recipe("mf", "ipw", BY_POPULARITY),
+    Recipe("mf", "ipw", ALIKE | BY_POPULARITY),
     "floor",
     (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0),
     ("MCF",),
