@@ -1,9 +1,9 @@
-"""What a second thread costs or brings: epochs on a free machine and beside another busy program.
+"""What a second thread costs or brings: epochs on a free machine and next to another busy program.
 
     python -m benchmarks.threads [ml-100k] --data-dir DIR [--repeats 3]
 
 Every measurement is a process of its own. "busy" means that one process per core less one computes all the
-time. `passive` is how the command line waits (OMP_WAIT_POLICY=PASSIVE), `active` is torch's own way. Ratios
+time. `passive` is how the command line waits (OMP_WAIT_POLICY=PASSIVE), `active` is how torch does. Ratios
 are to one thread in the same surroundings; wanted are at most 1.5 when busy, and at most 1 when free.
 """
 
