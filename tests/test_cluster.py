@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import towpath
+from event_files import write_slates
 from spark_cluster import spark_cluster
 from towpath import Cleaning, Positive
+from towpath.data.split import load_split
 from towpath.errors import ConfigError, DataError
 
 ROWS = 300
@@ -35,22 +37,6 @@ def driver_of(cluster: tuple[str, dict[str, str]], monkeypatch: pytest.MonkeyPat
         running = SparkSession.getActiveSession()
         if running is not None:
             running.stop()
-
-
-def write_impressions(folder: Path) -> Path:
-    """Two files of slates with labels, positions, propensities and policies; a text with a line break."""
-    folder.mkdir()
-    draw = np.random.default_rng(0)
-    rows = [
-        f"u{draw.integers(20)},{draw.integers(30)},2024-03-0{draw.integers(1, 9)}T10:00:00+02,"
-        f'{int(draw.random() < 0.4)},r{n // 3},{n % 3 + 1},{(n % 10 + 1) / 10},"{"a" if n % 2 else "b"}"'
-        for n in range(ROWS)
-    ]
-    rows[7] = rows[7].removesuffix('"') + '\nc"'
-    head = "user,item,time,label,request,position,propensity,policy\n"
-    (folder / "part 1.csv").write_text(head + "\n".join(rows[:170]) + "\n")
-    (folder / "part 2.csv").write_text(head + "\n".join(rows[170:]) + "\n")
-    return folder
 
 
 def write_json(path: Path) -> Path:
@@ -73,7 +59,7 @@ def write_parquet(path: Path) -> Path:
 
 def check_reading_and_splitting(master: str, folder: Path) -> None:
     cases = (
-        (write_impressions(folder / "log"), {}, ("time", "random")),
+        (write_slates(folder / "log"), {}, ("time", "random")),
         (
             write_json(folder / "e.jsonl"),
             {
@@ -109,7 +95,14 @@ def check_addresses_and_errors(master: str, folder: Path) -> None:
         towpath.read(folder / "no.csv", engine=master)
 
 
+def check_preparing(master: str, folder: Path) -> None:
+    here = towpath.prepare(folder / "log", folder / "here", "random", seed=3)
+    there = towpath.prepare(folder / "log", folder / "there", "random", seed=3, engine=master)
+    assert there.fingerprint == here.fingerprint == load_split(folder / "there").fingerprint
+
+
 def test_a_cluster_gives_what_one_process_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with spark_cluster(tmp_path / "cluster") as cluster, driver_of(cluster, monkeypatch) as master:
         check_reading_and_splitting(master, tmp_path)
+        check_preparing(master, tmp_path)
         check_addresses_and_errors(master, tmp_path)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from towpath.data.frames import DataFrame
     from towpath.data.interactions import Interactions
     from towpath.data.meaning import Positive
-    from towpath.data.sources import Reading
+    from towpath.data.sources import Encode, Reading
     from towpath.data.split import Part, Split
     from towpath.diagnostics.diagnose import Diagnosis
     from towpath.evaluation.comparison import Comparison
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cleaning", "Columns", "Comparison", "Diagnosis", "Evaluation", "FeatureFiles", "Fit", "Interactions",
     "Positive", "Reading", "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "diagnose",
-    "evaluate", "fit", "load", "read", "recommender", "refit", "save", "split", "tune",
+    "evaluate", "fit", "load", "prepare", "read", "recommender", "refit", "save", "split", "tune",
 ]  # fmt: skip
 
 SplitStrategy = Literal["leave-last-two", "time", "random"]
@@ -89,21 +89,23 @@ def read(
     what else was shown, their `.impressions` hold all of it. The `engine` reads and cleans: duckdb, spark
     (which also knows addresses such as s3a://…) or the address of a Spark master. The result is the same.
     """
-    from towpath.data.cleaning import Cleaning
-    from towpath.data.columns import Columns
-    from towpath.data.feature_kinds import FeatureFiles
+    given = {"columns": columns, "cleaning": cleaning, "features": features, "data_dir": data_dir}
+    return _read(data, {**given, "positive": positive, "engine": engine})
+
+
+def _read(
+    data: "str | Path | DataFrame", given: Mapping[str, Any], encode: "Encode | None" = None
+) -> "Reading":
+    """What is read with these arguments; those that are None are left to their defaults."""
     from towpath.data.meaning import Positive
     from towpath.data.sources import read
 
-    return read(
-        data,
-        data_dir=None if data_dir is None else Path(data_dir),
-        columns=columns or Columns(),
-        positive=Positive(positive) if isinstance(positive, str) else positive or Positive(),
-        cleaning=cleaning or Cleaning(),
-        features=features or FeatureFiles(),
-        engine=engine,
-    )
+    arguments = {name: value for name, value in given.items() if value is not None}
+    if "data_dir" in arguments:
+        arguments["data_dir"] = Path(arguments["data_dir"])
+    if isinstance(arguments.get("positive"), str):
+        arguments["positive"] = Positive(arguments["positive"])
+    return read(data, **arguments) if encode is None else read(data, **arguments, encode=encode)
 
 
 def split(
@@ -129,6 +131,32 @@ def split(
     if how == "random":
         return splits.split_at_random(rows, **shares, rng=Rng(seed), engine=engine)
     raise unknown_name("split", how, SPLIT_STRATEGIES)
+
+
+def prepare(
+    data: "str | Path | DataFrame",
+    folder: str | Path,
+    how: SplitStrategy = "leave-last-two",
+    *,
+    validation_share: float = 0.1,
+    test_share: float = 0.1,
+    seed: int = 0,
+    **reading: Any,
+) -> "Split":
+    """The split of data that may be larger than memory, made by the engine alone and kept in this folder.
+
+    `reading` are the arguments of `read`, such as `engine="spark"`. The command `towpath fit` takes the
+    folder, and so does `load_split` of `towpath.data.split`; large columns are then maps of files.
+    """
+    from functools import partial
+
+    from towpath.data.prepared import SplitPlan, prepare
+    from towpath.rng import Rng
+
+    plan = SplitPlan(how, validation_share, test_share, Rng(seed))
+    return prepare(Path(folder), plan, partial(_read, data, reading), lambda found: {"source": found.source})[
+        1
+    ]
 
 
 def fit(

@@ -129,6 +129,15 @@ def read_manifest(folder: Path, form: Form) -> Manifest:
     return manifest
 
 
+def kind_of(folder: Path) -> str | None:
+    """What the manifest of a folder says that it is, unproved; None where there is none that can be read."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return manifest.get("kind") if isinstance(manifest, dict) else None
+
+
 def damaged(folder: Path, name: str, what: str) -> ArtifactError:
     """The error for a folder one of whose files is not as it was written."""
     return ArtifactError(f"{folder} is damaged: {name} {what}; copy it again, or make it again.")

@@ -1,4 +1,4 @@
-"""towpath data: built-in datasets, and what is in a file."""
+"""towpath data: built-in datasets, what is in a file, and splits of what is large."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from towpath.cli.groups import spread
-from towpath.cli.options import Data, DataOptions
+from towpath.cli.options import Data, DataOptions, Preparation
 from towpath.cli.output import Listing, Output
-from towpath.cli.prepare import read_data
+from towpath.cli.prepare import read_data, record_of
+from towpath.errors import ConfigError
 
 DataDir = Annotated[
     Path,
@@ -20,6 +21,7 @@ DataDir = Annotated[
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="A built-in dataset; towpath data list shows them.")
 ]
+Out = Annotated[Path, typer.Option(metavar="SPLIT", help="The folder to make.", show_default=False)]
 Source = Annotated[
     Path | None, typer.Option("--from", help="A copy you have already, instead of a download.")
 ]
@@ -45,6 +47,36 @@ def fetch(name: Name, data_dir: DataDir, output: Output, source: Source = None) 
     output.show({"name": name, "path": str(path)}, Listing(name, ("file",), [(str(path),)]))
 
 
+def prepare(data: Data, out: Out, options: Preparation, output: Output) -> None:
+    """Clean, encode and split data that may be larger than memory; fit takes the folder as DATA."""
+    from towpath.data.prepared import SplitPlan, prepare
+    from towpath.data.split import PARTS
+    from towpath.files import refuse_unwritable
+    from towpath.rng import Rng
+
+    refuse_unwritable(out)
+    if out.exists():
+        raise ConfigError(f"{out} already exists; choose another --out.")
+    plan = SplitPlan(options.split, options.validation_share, options.test_share, Rng(options.split_seed))
+    reading, split = prepare(
+        out,
+        plan,
+        lambda encode: read_data(data, options, output, encode=encode),
+        lambda reading: record_of(reading, options),
+    )
+    counts = {part: len(getattr(split, part).rows) for part in PARTS}
+    result = {
+        "out": str(out),
+        "source": reading.source,
+        "users": split.train.n_users,
+        "items": split.train.n_items,
+        **counts,
+        "description": split.description,
+        "fingerprint": split.fingerprint,
+    }
+    output.show(result, Listing("Split", ("", ""), list(result.items())))
+
+
 def inspect(data: Data, options: DataOptions, output: Output) -> None:
     """Say what is in the data, and what is wrong with them."""
     from towpath.data.inspect import inspect
@@ -68,7 +100,8 @@ def _fact(value: object) -> object:
     return value
 
 
-data_app = typer.Typer(help="Built-in datasets, and what is in a file.")
+data_app = typer.Typer(help="Built-in datasets, what is in a file, and splits of what is large.")
 data_app.command("list")(spread(list_sets))
 data_app.command("fetch")(spread(fetch))
 data_app.command("inspect")(spread(inspect))
+data_app.command("prepare")(spread(prepare))

@@ -1,6 +1,6 @@
 """towpath fit: from data to a run folder with a model in it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ from towpath.cli.track import tracker_of
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
+    from towpath.data.split import Split
     from towpath.methods.recipe import Recipe
     from towpath.serving.run import Plan, Run
     from towpath.tracking import MlflowLogger
@@ -121,9 +122,11 @@ def _with_players(settings: dict[str, Any], options: FitOptions) -> dict[str, An
 
 def _plan(data: str, recipe: "Recipe", options: FitOptions, prepare: Preparation, output: Output) -> "Plan":
     from towpath.data.features import unseen_values
-    from towpath.data.split import split_with_files
+    from towpath.data.split import is_split, split_with_files
     from towpath.serving.run import Plan
 
+    if is_split(Path(data)):
+        return _plan_of_split(Path(data), recipe, options, prepare, output)
     reading = read_data(data, prepare, output)
     record = record_of(reading, prepare)
     files = {part: file for part in ("validation", "test") if (file := getattr(options, part)) is not None}
@@ -133,13 +136,38 @@ def _plan(data: str, recipe: "Recipe", options: FitOptions, prepare: Preparation
     }
     with output.working("Splitting"):
         split = split_with_files(reading.interactions, lambda rows: split_data(rows, prepare), **outside)
+    _say_sizes(split, output)
+    for sentence in unseen_values(split.train.user_features, split.train.item_features):
+        output.say(sentence)
+    return Plan(split, recipe, {**record, **files})
+
+
+def _say_sizes(split: "Split", output: Output) -> None:
     output.say(
         f"{split.description}: {len(split.train):,} training, {len(split.validation):,} validation and "
         f"{len(split.test):,} test rows of {split.train.n_users:,} users and {split.train.n_items:,} items"
     )
-    for sentence in unseen_values(split.train.user_features, split.train.item_features):
-        output.say(sentence)
-    return Plan(split, recipe, {**record, **files})
+
+
+def _plan_of_split(
+    folder: Path, recipe: "Recipe", options: FitOptions, prepare: Preparation, output: Output
+) -> "Plan":
+    """The plan for a split that towpath data prepare wrote, which says itself how it was prepared."""
+    from towpath.data.split import load_split, preparation_of
+    from towpath.serving.run import Plan
+
+    given = [field.name for field in fields(prepare) if getattr(prepare, field.name) != field.default]
+    given = [name for name in given if name not in ("data_dir", "engine")]
+    given += [part for part in ("validation", "test") if getattr(options, part) is not None]
+    if given:
+        raise ConfigError(
+            f"{folder} is a split already, which --{given[0].replace('_', '-')} cannot change; leave it out, "
+            "or give it to towpath data prepare."
+        )
+    with output.working(f"Reading {folder}"):
+        split = load_split(folder)
+    _say_sizes(split, output)
+    return Plan(split, recipe, preparation_of(folder))
 
 
 def _train(run: "Run", plan: "Plan", output: Output, tracker: "MlflowLogger | None") -> "Fit":

@@ -13,11 +13,18 @@ if TYPE_CHECKING:
     from towpath.data.cleaning import Step
     from towpath.data.interactions import Interactions
     from towpath.data.meaning import Positive
-    from towpath.data.sources import Reading
+    from towpath.data.sources import Encode, Reading
     from towpath.data.split import Split
 
 
-def read_data(data: str, options: DataOptions, output: Output, *, complete: bool = True) -> "Reading":
+def read_data(
+    data: str,
+    options: DataOptions,
+    output: Output,
+    *,
+    complete: bool = True,
+    encode: "Encode | None" = None,
+) -> "Reading":
     """The cleaned data; guesses and what each cleaning step dropped go to standard error."""
     from towpath.data.cleaning import Cleaning
     from towpath.data.columns import Columns
@@ -37,6 +44,7 @@ def read_data(data: str, options: DataOptions, output: Output, *, complete: bool
             features=features,
             complete=complete,
             engine=options.engine,
+            **({} if encode is None else {"encode": encode}),
         )
     for note in reading.notes:
         output.say(note)

@@ -34,6 +34,14 @@ FIELDS: dict[str, tuple[str, type[np.generic]]] = {
 
 def encode(connection: Engine, raw: Raw, cleaning: Cleaning) -> tuple[Interactions, tuple[Step, ...]]:
     """The cleaned events with dense codes in the order of the ids, and what each step of cleaning dropped."""
+    steps = encode_events(connection, raw, cleaning)
+    columns = _fill(connection, Statements(raw.extras), steps[-1].rows)
+    users, items = vocabulary(connection, "user"), vocabulary(connection, "item")
+    return Interactions(user_ids=users, item_ids=items, **columns).positives, steps
+
+
+def encode_events(connection: Engine, raw: Raw, cleaning: Cleaning) -> tuple[Step, ...]:
+    """What cleaning dropped; the tables are then those from which `Statements.in_order` selects."""
     statements = Statements(raw.extras)
     with file_errors(raw.source):
         connection.execute(distinct_ids("user", raw.user_id))
@@ -46,9 +54,7 @@ def encode(connection: Engine, raw: Raw, cleaning: Cleaning) -> tuple[Interactio
     steps = cleaner.clean(cleaning)
     for side in ("user", "item"):
         connection.execute(kept_codes(side))
-    columns = _fill(connection, statements, steps[-1].rows)
-    users, items = _vocabulary(connection, "user"), _vocabulary(connection, "item")
-    return Interactions(user_ids=users, item_ids=items, **columns).positives, steps
+    return steps
 
 
 def _account_for_lost_rows(connection: Engine, raw: Raw, cleaner: Cleaner, cleaning: Cleaning) -> None:
@@ -82,6 +88,7 @@ def _fill(connection: Engine, statements: Statements, rows: int) -> dict[str, An
     return {FIELDS[name][0]: column for name, column in columns.items()}
 
 
-def _vocabulary(connection: Engine, side: Side) -> Vocabulary:
+def vocabulary(connection: Engine, side: Side) -> Vocabulary:
+    """The ids of one side that are left after cleaning."""
     column: pa.ChunkedArray = connection.sql(kept_ids(side)).to_arrow_table().column(0)
     return Vocabulary(column.combine_chunks())

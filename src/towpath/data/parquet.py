@@ -1,12 +1,23 @@
 """Tables and ids as Parquet files."""
 
+import tempfile
+from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError
+
+# Columns of more rows than this lie in files of their own, of which memory holds what is being used.
+MAPPED_FROM = 1 << 24
+ROWS_OF_A_FILE = 1 << 23
+_BATCH_ROWS = 1 << 17
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -21,6 +32,47 @@ def read_table(path: Path) -> pa.Table:
         return pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise ArtifactError(f"{path} cannot be read as Parquet; make it again.") from error
+
+
+def write_parts(batches: Iterable[pa.RecordBatch], schema: pa.Schema, folder: Path) -> None:
+    """A folder of files that hold these rows one after the other, in the order of their names."""
+    folder.mkdir()
+    some, more = iter(batches), True
+    for number in count():
+        if not more:
+            break
+        rows = 0
+        with pq.ParquetWriter(folder / f"part-{number:05}.parquet", schema, compression="zstd") as writer:
+            while rows < ROWS_OF_A_FILE and (more := (batch := next(some, None)) is not None):
+                writer.write_batch(batch)
+                rows += batch.num_rows
+
+
+def read_columns(path: Path) -> dict[str, NDArray[Any]]:
+    """The columns of a file, or of all files of a folder; large ones as maps of temporary files."""
+    try:
+        files = [pq.ParquetFile(one) for one in (sorted(path.glob("*.parquet")) if path.is_dir() else [path])]
+        rows = sum(file.metadata.num_rows for file in files)
+        kinds = files[0].schema_arrow
+        columns = {field.name: _empty(rows, field.type.to_pandas_dtype()) for field in kinds}
+        start = 0
+        for file in files:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                for name, column in columns.items():
+                    found = batch.column(name).to_numpy(zero_copy_only=False)
+                    column[start : start + batch.num_rows] = found
+                start += batch.num_rows
+    except (OSError, IndexError, pa.ArrowException) as error:
+        raise ArtifactError(f"{path} cannot be read as Parquet; make it again.") from error
+    return columns
+
+
+def _empty(rows: int, kind: type[np.generic]) -> NDArray[Any]:
+    """An array to fill: in memory, or of a temporary file that is gone when nothing refers to it."""
+    if rows < MAPPED_FROM:
+        return np.empty(rows, kind)
+    with tempfile.TemporaryFile(prefix="towpath-") as file:
+        return np.memmap(file, kind, "w+", shape=(rows,)).view(np.ndarray)
 
 
 def write_ids(ids: Vocabulary, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import glob
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from towpath.boundary import reading as guarded
 from towpath.data.builtin_datasets import BUILTIN_DATASETS, BuiltinDataset, local_copy
 from towpath.data.cleaning import Cleaning, Step, refuse_one_sided
 from towpath.data.columns import REQUIRED, Columns
-from towpath.data.encoding import encode
+from towpath.data.encoding import encode as to_interactions
 from towpath.data.engine import Engine, open_engine
 from towpath.data.feature_files import FeatureReport, read_features
 from towpath.data.feature_kinds import (
@@ -28,7 +28,7 @@ from towpath.data.frames import DataFrame, is_frame, to_arrow
 from towpath.data.interactions import Interactions
 from towpath.data.layout import KINDS, File, is_data_file
 from towpath.data.meaning import Positive, RowCounts
-from towpath.data.readers import Asked, read_raw
+from towpath.data.readers import Asked, Raw, read_raw
 from towpath.data.scan import column_names
 from towpath.data.spark_engine import SparkEngine
 from towpath.data.spark_scan import list_files
@@ -50,6 +50,10 @@ class Reading:
     features: tuple[FeatureReport, ...] = ()  # what became of feature files, where there are some
 
 
+# From the relation `raw` to interactions, and what each step of cleaning dropped.
+Encode = Callable[[Engine, Raw, Cleaning], tuple[Interactions, tuple[Step, ...]]]
+
+
 def read(
     data: str | Path | DataFrame,
     *,
@@ -60,13 +64,14 @@ def read(
     features: FeatureFiles = FeatureFiles(),  # noqa: B008  # frozen
     complete: bool = True,
     engine: str = "duckdb",
+    encode: Encode = to_interactions,
 ) -> Reading:
     """The events of a built-in dataset (looked for in `data_dir`), path, glob, folder or data frame.
 
     They are cleaned and encoded. A data frame is anything that speaks Arrow: pandas, polars, pyarrow, DuckDB.
     Features come from the files that are named, else from those that come with a built-in dataset. Data that
     are not `complete`, such as a test file, may have a single user or item. The `engine` does not change what
-    comes out: duckdb, spark, or the address of a Spark master.
+    comes out: duckdb, spark, or the address of a Spark master. `encode` makes the interactions.
     """
     what = "the data frame" if is_frame(data) else data
     with guarded(what), tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as scratch:
@@ -74,7 +79,10 @@ def read(
             found = _found(connection, data, data_dir, Path(scratch))
             columns = _merge(columns, found.entry.columns) if found.entry else columns
             asked = Asked(columns, positive, found.entry.missing_value if found.entry else None)
-            reading = _read_rows(connection, found, asked, cleaning)
+            raw = read_raw(connection, found.data, asked)
+            interactions, steps = encode(connection, raw, cleaning)
+        roles = {role: raw.source.column(role) for role in raw.source.indices}
+        reading = Reading(interactions, found.source, raw.notes, steps, raw.counts, roles)
         sources = list(_feature_sources(features, found.entry, found.copy, Path(scratch)))
         return _checked(_with_features(reading, sources, features), complete)
 
@@ -116,14 +124,6 @@ def _checked(reading: Reading, complete: bool) -> Reading:
     if complete:
         refuse_one_sided(reading.steps)
     return reading
-
-
-def _read_rows(connection: Engine, found: _Found, asked: Asked, cleaning: Cleaning) -> Reading:
-    """The cleaned and encoded events, still without features."""
-    raw = read_raw(connection, found.data, asked)
-    interactions, steps = encode(connection, raw, cleaning)
-    roles = {role: raw.source.column(role) for role in raw.source.indices}
-    return Reading(interactions, found.source, raw.notes, steps, raw.counts, roles)
 
 
 @dataclass(frozen=True)

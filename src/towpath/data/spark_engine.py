@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -80,6 +81,20 @@ class SparkEngine:
             folder = self.session.sparkContext.getCheckpointDir()
             return frame.localCheckpoint() if folder is None else frame.checkpoint()
 
+    def number(self, name: str, select: str) -> None:
+        """The table of the rows of an ordered query, numbered in that order by `place` from 0."""
+        from pyspark.sql.functions import array, col, lit, monotonically_increasing_id, spark_partition_id
+
+        rows = self.computed(self._run(select))
+        with spark_errors():
+            found = {row[0]: row[1] for row in rows.groupBy(spark_partition_id()).count().collect()}
+        counts = [found.get(partition, 0) for partition in range(rows.rdd.getNumPartitions())]
+        # The number that Spark gives a row has its partition in the bits above the lower 33.
+        shifts = [start - (n << 33) for n, start in enumerate(accumulate(counts[:-1], initial=0))]
+        shift = array(*(lit(one) for one in shifts))[spark_partition_id()]
+        place = (monotonically_increasing_id() + shift).alias("place")
+        self.view(name, self.computed(rows.select(*(col(column) for column in rows.columns), place)))
+
     def _run(self, statement: str) -> "DataFrame":
         # A backslash is an ordinary character to DuckDB, and to Spark only if there are two.
         return self.session.sql(statement.replace("\\", "\\\\"))
@@ -148,5 +163,6 @@ def spark_errors(
 
 def _reason(message: str) -> str:
     """The innermost cause that Spark names, without its stack."""
-    causes = re.findall(r"Caused by: (?:[\w.$]+: )?(.+)", message) or message.splitlines()[:1]
+    raised = re.findall(r"^(\w+(?:Error|Exception): .+)", message, re.MULTILINE)  # in Python, on a worker
+    causes = raised or re.findall(r"Caused by: (?:[\w.$]+: )?(.+)", message) or message.splitlines()[:1]
     return re.sub(r"\s*SQLSTATE: \w+|^\[[\w.]+\] ", "", causes[-1]).strip().rstrip(".")[:300]

@@ -50,7 +50,7 @@ def spark_session(engine: str) -> "SparkSession":
     """
     if find_spec("pyspark") is None:
         raise ConfigError(f"The engine {engine!r} needs the extra 'cluster': pip install 'towpath[cluster]'.")
-    with _without_pandas_warning():
+    with without_pandas_warning():
         from pyspark.sql import SparkSession
 
         running = SparkSession.getActiveSession()
@@ -133,7 +133,7 @@ def _quarter_of_memory() -> int:
 
 
 @contextmanager
-def _without_pandas_warning() -> Iterator[None]:
+def without_pandas_warning() -> Iterator[None]:
     """PySpark warns of pandas 3, of which nothing is used here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)

@@ -1,7 +1,7 @@
 """Training, validation and test parts of one table of interactions."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,10 @@ from towpath.data.engine import open_engine
 from towpath.data.feature_parquet import features_json, read_feature_table, write_feature_table
 from towpath.data.features import FeatureTable
 from towpath.data.interactions import COLUMNS, MISSING_TIME, Interactions
-from towpath.data.parquet import read_ids, read_table, write_ids, write_table
-from towpath.data.vocabulary import Vocabulary
+from towpath.data.parquet import read_columns, read_ids, write_ids, write_table
+from towpath.data.vocabulary import Id, Vocabulary
 from towpath.errors import ArtifactError, ConfigError, DataError
-from towpath.files import Form, new_folder, read_manifest, write_manifest
+from towpath.files import Form, kind_of, new_folder, read_manifest, write_manifest
 
 if TYPE_CHECKING:  # reading and splitting need no torch, which the generators bring along
     from towpath.rng import Rng
@@ -92,14 +92,33 @@ def split_leave_last_two(interactions: Interactions, *, engine: str = "duckdb") 
     Users with fewer than three positives stay in training. The rows of one request (slate) stay together: the
     last request with a positive is for test then. What was shown in between goes to the part that it follows.
     """
-    interactions, description = interactions.rows, LEAVE_LAST_TWO
-    if interactions.times is None:
-        description += " by order of the file (no times)"
-    else:
+    interactions = interactions.rows
+    description = last_two_described(timed=interactions.times is not None)
+    if interactions.times is not None:
         _refuse_missing_times(interactions, interactions.times, "split_leave_last_two")
     labelled = interactions.labels is not None
     statement = sql.LEAVE_LAST_TWO_POSITIVES if labelled else sql.LEAVE_LAST_TWO
     return _split(interactions, _parts(interactions, statement, engine), description)
+
+
+def last_two_described(*, timed: bool) -> str:
+    """What leaving out the last two is called."""
+    return LEAVE_LAST_TWO if timed else f"{LEAVE_LAST_TWO} by order of the file (no times)"
+
+
+def time_described(cuts: Sequence[int]) -> str:
+    """What a split at these two moments is called."""
+    return f"by time, validation from {cuts[0]}, test from {cuts[1]}"
+
+
+def random_described(validation_share: float, test_share: float, seed: int) -> str:
+    """What a split at random is called."""
+    return f"at random, validation {validation_share:g}, test {test_share:g}, seed {seed}"
+
+
+def cut_places(events: int, validation_share: float, test_share: float) -> tuple[int, int]:
+    """How many events should come before each of the two moments."""
+    return round(events * (1 - test_share - validation_share)), round(events * (1 - test_share))
 
 
 def split_by_time(
@@ -114,26 +133,20 @@ def split_by_time(
     Two cuts in time for everyone, so nothing is learnt from the future; events of one moment stay together,
     which may make the later parts a little smaller. Users with fewer than three events stay in training.
     """
-    _check_shares(validation_share, test_share)
+    check_shares(validation_share, test_share)
     interactions = interactions.rows
     if interactions.times is None:
-        raise DataError(
-            "split_by_time needs a time for every interaction, but the data have no time column; "
-            "name it with --time-col, or use split_leave_last_two or split_at_random (--split random)."
-        )
+        raise no_times()
     _refuse_missing_times(interactions, interactions.times, "split_by_time")
-    n = len(interactions)
     cuts = _cuts(
         interactions,
         interactions.times,
         engine,
-        round(n * (1 - test_share - validation_share)),
-        round(n * (1 - test_share)),
+        *cut_places(len(interactions), validation_share, test_share),
     )
     statement = sql.parts_by_threshold("event_time", *cuts, labelled=interactions.labels is not None)
     parts = _parts(interactions, statement, engine, event_time=interactions.times)
-    description = f"by time, validation from {cuts[0]}, test from {cuts[1]}"
-    return _split(interactions, parts, description)
+    return _split(interactions, parts, time_described(cuts))
 
 
 def split_at_random(
@@ -148,17 +161,21 @@ def split_at_random(
 
     Users with fewer than three events stay in training.
     """
-    _check_shares(validation_share, test_share)
+    check_shares(validation_share, test_share)
     interactions = interactions.rows
     draws = rng.numpy("split").random(len(interactions))
     if interactions.requests is not None:
         # The rows of a slate go together.
         draws = rng.numpy("split").random(int(interactions.requests.max()) + 1)[interactions.requests]
-    thresholds = 1 - validation_share - test_share, 1 - test_share
+    thresholds = draw_thresholds(validation_share, test_share)
     statement = sql.parts_by_threshold("draw", *thresholds, labelled=interactions.labels is not None)
     parts = _parts(interactions, statement, engine, draw=draws)
-    description = f"at random, validation {validation_share:g}, test {test_share:g}, seed {rng.seed}"
-    return _split(interactions, parts, description)
+    return _split(interactions, parts, random_described(validation_share, test_share, rng.seed))
+
+
+def draw_thresholds(validation_share: float, test_share: float) -> tuple[float, float]:
+    """From which draw on an event is for validation, and from which for test."""
+    return 1 - validation_share - test_share, 1 - test_share
 
 
 def split_with_files(
@@ -177,15 +194,15 @@ def split_with_files(
     outside = tuple(name for name, part in given.items() if part is not None)
     if validation is not None and test is not None:
         description = "validation and test from files"
-        return _assembled(interactions, validation, test, description, outside)
+        return assembled(interactions, validation, test, description, outside)
     split = own(interactions)
     if not outside:
         return split
     train = join(split.train, split.validation)
     description = f"{split.description}; {outside[0]} from a file"
     if test is not None:
-        return _assembled(train, split.test, test, description, outside)
-    return _assembled(train, validation or split.validation, split.test, description, outside)
+        return assembled(train, split.test, test, description, outside)
+    return assembled(train, validation or split.validation, split.test, description, outside)
 
 
 def save_split(split: Split, folder: Path) -> None:
@@ -214,7 +231,7 @@ def load_split(folder: Path) -> Split:
     users, items = read_ids(folder / "users.parquet"), read_ids(folder / "items.parquet")
     features = [_load_features(folder / f"{name}.parquet") for name in FEATURES]
     train, validation, test = (
-        _load_part(folder / f"{name}.parquet", users, items).with_features(*features) for name in PARTS
+        load_part(folder / f"{name}.parquet", users, items).with_features(*features) for name in PARTS
     )
     outside = tuple(manifest.get("outside", ()))
     split = Split(train, validation, test, str(manifest.get("description")), outside)
@@ -223,10 +240,19 @@ def load_split(folder: Path) -> Split:
     return split
 
 
-def _load_part(path: Path, users: Vocabulary, items: Vocabulary) -> Interactions:
-    table = read_table(path)
-    # A copy, since what Arrow lends cannot be written to and torch warns of that.
-    columns = {column: table.column(column).to_numpy().copy() for column in table.column_names}
+def is_split(folder: Path) -> bool:
+    """Whether a folder says of itself that it holds a split."""
+    return folder.is_dir() and kind_of(folder) == STORED_AS.kind
+
+
+def preparation_of(folder: Path) -> dict[str, Any]:
+    """What the manifest of a split says about where the data came from; any JSON."""
+    return dict(read_manifest(folder, STORED_AS).get("preparation") or {"source": str(folder)})
+
+
+def load_part(path: Path, users: Vocabulary, items: Vocabulary) -> Interactions:
+    """The rows of a part: of one file, or of a folder of files."""
+    columns: dict[str, Any] = read_columns(path if path.is_file() else path.with_suffix(""))
     return Interactions(user_ids=users, item_ids=items, **columns).positives
 
 
@@ -245,7 +271,16 @@ def _update(digest: _Digest, heading: str, *columns: NDArray[np.generic]) -> Non
             digest.update(column[start : start + CHUNK_ROWS].tobytes())
 
 
-def _check_shares(validation: float, test: float) -> None:
+def no_times() -> DataError:
+    """The error for a split by time of data without times."""
+    return DataError(
+        "split_by_time needs a time for every interaction, but the data have no time column; "
+        "name it with --time-col, or use split_leave_last_two or split_at_random (--split random)."
+    )
+
+
+def check_shares(validation: float, test: float) -> None:
+    """Raise for shares that leave no part of the events to train on."""
     if not (0 < validation < 1 and 0 < test < 1 and validation + test < 1):
         raise ConfigError(
             "The shares of validation and test should each be above 0 and together below 1, but "
@@ -255,14 +290,18 @@ def _check_shares(validation: float, test: float) -> None:
 
 def _refuse_missing_times(interactions: Interactions, times: NDArray[np.int64], who: str) -> None:
     missing = np.flatnonzero(times == MISSING_TIME)
-    if len(missing) == 0:
-        return
-    user = interactions.user_ids.ids(interactions.users[missing[:1]])[0]
-    item = interactions.item_ids.ids(interactions.items[missing[:1]])[0]
-    raise DataError(
-        f"{who} needs a time for every interaction; {len(missing):,} of {len(interactions):,} have none "
-        f"(first: user {user!r}, item {item!r}). Use split_at_random (--split random), or drop them with "
-        "interactions.timed()."
+    if len(missing):
+        user = interactions.user_ids.ids(interactions.users[missing[:1]])[0]
+        item = interactions.item_ids.ids(interactions.items[missing[:1]])[0]
+        raise missing_times(who, (len(missing), len(interactions)), (user, item))
+
+
+def missing_times(who: str, counts: tuple[int, int], first: tuple[Id, Id]) -> DataError:
+    """The error for events without a time, of which there are counts[0] of counts[1]."""
+    return DataError(
+        f"{who} needs a time for every interaction; {counts[0]:,} of {counts[1]:,} have none "
+        f"(first: user {first[0]!r}, item {first[1]!r}). Use split_at_random (--split random), or drop them "
+        "with interactions.timed()."
     )
 
 
@@ -281,8 +320,13 @@ def _cuts(interactions: Interactions, times: NDArray[np.int64], engine: str, *ev
     with open_engine(engine) as connection:
         connection.register("ordered", _ordered(interactions, {"event_time": times}))
         found = [connection.execute(sql.first_moment_after(n)).fetchone() for n in events]
+    return distinct_cuts(found)
+
+
+def distinct_cuts(found: Sequence[tuple[Any, ...] | None]) -> list[int]:
+    """The moments that were found; raises when the events have too few."""
     cuts = [row[0] for row in found if row and row[0] is not None]
-    if len(set(cuts)) < len(events):
+    if len(set(cuts)) < len(found):
         raise DataError(
             "split_by_time needs enough distinct times to cut at, but too many events share their time; "
             "use split_leave_last_two (--split leave-last-two) or other shares."
@@ -306,16 +350,23 @@ def _split(interactions: Interactions, parts: NDArray[np.int8], description: str
     train, validation, test = (
         interactions.where(parts == part).positives for part in (sql.TRAIN, sql.VALIDATION, sql.TEST)
     )
+    refuse_empty_parts(train, validation, test, description)
+    return assembled(train, validation, test, description)
+
+
+def refuse_empty_parts(
+    train: Interactions, validation: Interactions, test: Interactions, description: str
+) -> None:
+    """Raise if a part has no positives."""
     if not (len(validation) and len(test) and len(train)):
         raise DataError(
             f"A split ({description}) should give each part some positives, but training has {len(train):,}, "
             f"validation {len(validation):,} and test {len(test):,}; only users with at least "
             f"{sql.SHORTEST} of them are split, so bring more data, clean less or ask for larger shares."
         )
-    return _assembled(train, validation, test, description)
 
 
-def _assembled(
+def assembled(
     train: Interactions,
     validation: Interactions,
     test: Interactions,

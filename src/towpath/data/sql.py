@@ -8,6 +8,7 @@ Tables: `raw` (user_id, item_id, file_row and the extras), `user_ids` and `item_
 missing time is NULL and sorts first. Where there is a label, only positives count.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -279,6 +280,27 @@ EVENTS_BEFORE = """
 def first_moment_after(events: int) -> str:
     """The first moment that has at least this many events before it; NULL if none has."""
     return f"SELECT MIN(event_time) FROM ({EVENTS_BEFORE}) AS counted WHERE before >= {events}"
+
+
+def looked_at(extras: Sequence[str], draws: bool) -> str:
+    """The view `ordered` of the columns of `placed` that a split looks at; draws are one a request or row."""
+    unit = "request" if "request" in extras else "place"
+    columns = ["place", "user_code"] + ["event_time"] * ("event_time" in extras)
+    labels = ["label AS positive", f"{unit} AS request"] if "label" in extras else []
+    joined = f" JOIN draws ON placed.{unit} = draws.unit" if draws else ""
+    chosen = ", ".join([*columns, *labels, *(["draw"] if draws else [])])
+    return f"CREATE VIEW ordered AS SELECT {chosen} FROM placed{joined}"
+
+
+def rows_of_part(part: int, columns: Mapping[str, tuple[str, str]]) -> str:
+    """The rows of one part, each column under the name and of the type that it is stored as."""
+    chosen = ", ".join(f"CAST(placed.{c} AS {kind}) AS {name}" for c, (name, kind) in columns.items())
+    return f"""
+        SELECT {chosen} FROM placed JOIN parts ON placed.place = parts.place
+        WHERE parts.part = {part} ORDER BY placed.place"""
+
+
+MISSING_TIMES = "SELECT COUNT(*), MIN(place) FROM placed WHERE event_time = CAST('{missing}' AS BIGINT)"
 
 
 def parts_by_threshold(
