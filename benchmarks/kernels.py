@@ -23,6 +23,7 @@ from torch.nn import functional
 
 from towpath.kernels import batch_shuffle, compiled, heads, inner_products, lazy_adam, ordering
 from towpath.kernels.batch_shuffle import BatchAssignment, assign_batches
+from towpath.kernels.catalogue import rank_catalogue
 from towpath.kernels.inner_products import arrays
 from towpath.kernels.lazy_adam import Rates, move_rows
 from towpath.kernels.log_normaliser import weighted_log_normaliser
@@ -43,7 +44,17 @@ USERS, ITEMS, MANY, DIM, BATCH, WIDTH = 6_000, 3_700, 200_000, 32, 4_096, 5
 def main() -> None:
     torch.set_num_threads(1)
     print(f"{'kernel':<58}{'kernel ms':>10}{'plain ms':>10}{'ratio':>7}")
-    for make in (products, sparse_rows, sorting, pairs, batches, catalogues, library_of_heads, prefetching):
+    for make in (
+        products,
+        sparse_rows,
+        sorting,
+        pairs,
+        batches,
+        catalogues,
+        lists,
+        library_of_heads,
+        prefetching,
+    ):
         for row in make():
             print(line(*row), flush=True)
     torch.set_num_threads(2)
@@ -234,6 +245,31 @@ def catalogues() -> list[Row]:
             lambda: gradients(lambda s, t: weights @ (s @ t.T).logsumexp(1)),
         ),
         ("Gram matrices of ridge regressions", lambda: gram_matrices(chances, vectors), gram),
+    ]
+
+
+def lists() -> list[Row]:
+    """The list of one user, a hundred times, as the server makes it (compiled_catalogue)."""
+    rng, times = np.random.default_rng(0), 100
+    vector = rng.normal(size=DIM + 1).astype(np.float32)
+    items, biases = (rng.normal(size=size).astype(np.float32) for size in ((DIM, ITEMS), ITEMS))
+    hidden = rng.choice(ITEMS, 165, replace=False).astype(np.int32)
+
+    def plain() -> None:
+        scores = vector[:-1] @ items
+        scores += biases
+        scores += vector[-1]
+        scores[hidden] = -np.inf
+        values, columns = np.empty((1, 11), np.float32), np.empty((1, 11), np.int64)
+        compiled.few_best_of_rows(0, 1, scores[None], values, columns)
+        values[0].tolist(), columns[0].tolist()
+
+    return [
+        (
+            "one list of a catalogue, 100 times",
+            lambda: [rank_catalogue(vector, items, biases, hidden, 11) for _ in range(times)],
+            lambda: [plain() for _ in range(times)],
+        )
     ]
 
 

@@ -9,7 +9,6 @@ from towpath.serving.exposure_log.tables import (
     RequestRow,
     Row,
     table_of,
-    values_of,
 )
 
 MINUTE = 60_000_000
@@ -38,7 +37,7 @@ def log_of(*rows: Row) -> LogTables:
     kinds = {"requests": RequestRow, "outcomes": OutcomeRow, "assignments": AssignmentRow}
     return LogTables(
         **{
-            name: table_of(name, [values_of(row) for row in rows if isinstance(row, kind)])
+            name: table_of(name, [row for row in rows if isinstance(row, kind)])
             for name, kind in kinds.items()
         }
     )

@@ -26,7 +26,7 @@ def test_one_database_keeps_the_log_of_all_workers(server):
     stores[1].write([rows[0], click("e", 0, "a", 7), order("f", 0, 8, value=2.5)])
     stores[1].write([click("e", 0, "b", 9)])
     log = read_log(address)
-    assert log.requests.to_pylist() == [vars(row) for row in rows]
+    assert log.requests.to_pylist() == [row._asdict() for row in rows]
     assert log.outcomes["event_id"].to_pylist() == ["e", "f"]
     assert log.outcomes["value"].to_pylist() == [0.0, 2.5]
     assert len(log.assignments) == 1

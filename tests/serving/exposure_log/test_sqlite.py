@@ -21,9 +21,9 @@ def test_what_was_written_is_read_again(store, tmp_path):
     rows = [request(0, "ann", "a", 5), request(1, None, "b", 6), click("e", 0, "a", 7), assigned(1, "a", "b")]
     store.write(rows)
     log = read_log(str(tmp_path))
-    assert log.requests.to_pylist() == [vars(rows[0]), vars(rows[1])]
-    assert log.outcomes.to_pylist() == [vars(rows[2])]
-    assert log.assignments.to_pylist() == [vars(rows[3])]
+    assert log.requests.to_pylist() == [rows[0]._asdict(), rows[1]._asdict()]
+    assert log.outcomes.to_pylist() == [rows[2]._asdict()]
+    assert log.assignments.to_pylist() == [rows[3]._asdict()]
 
 
 def test_the_same_id_counts_once(store, tmp_path):

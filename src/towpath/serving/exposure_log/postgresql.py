@@ -10,7 +10,7 @@ from towpath.errors import ConfigError, DataError
 from towpath.serving.exposure_log.follow import Follower, Pair
 from towpath.serving.exposure_log.sqlite import KEYS, create_table
 from towpath.serving.exposure_log.store import LogError, Store
-from towpath.serving.exposure_log.tables import TABLES, LogTables, Row, columns_of, table_of, values_of
+from towpath.serving.exposure_log.tables import TABLES, LogTables, Row, columns_of, table_of
 
 PREFIX = "towpath_"
 _TYPES = {"time": "BIGINT", "fallback": "BIGINT", "units": "DOUBLE PRECISION", "value": "DOUBLE PRECISION"}
@@ -92,7 +92,7 @@ class PostgresqlStore(Store):
     async def _insert_all(self, connection: Any, rows: Sequence[Row]) -> None:
         async with connection.transaction():
             for kind, insert in self._inserts.items():
-                cells = [values_of(row) for row in rows if type(row) is kind]
+                cells = [row for row in rows if type(row) is kind]
                 if cells:
                     columns = [list(column) for column in zip(*cells, strict=True)]
                     await connection.execute(insert, *columns, timeout=_SECONDS)

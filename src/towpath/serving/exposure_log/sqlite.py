@@ -1,13 +1,14 @@
 """The exposure log of one worker in one SQLite file."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from towpath.serving.exposure_log.store import LogError, Store
-from towpath.serving.exposure_log.tables import TABLES, Row, columns_of, values_of
+from towpath.serving.exposure_log.tables import TABLES, Row, columns_of
 
 # The column by which a row is known; assignments are never sent twice.
 KEYS = {"requests": "request_id", "outcomes": "event_id"}
@@ -33,12 +34,17 @@ class SqliteStore(Store):
             raise LogError(f"The exposure log {path} cannot be opened: {error}.") from error
 
     def write(self, rows: Sequence[Row]) -> None:
-        """One transaction for all rows."""
+        """One transaction for all rows.
+
+        The usual batch is one statement, which is a transaction by itself. After each statement this thread
+        has to wait for its turn among the threads of the server, so there should be few.
+        """
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            for table, kind in TABLES.items():
-                self._insert(table, [values_of(row) for row in rows if type(row) is kind])
-            self._connection.execute("COMMIT")
+            statements = [*_statements(rows)]
+            if len(statements) > 1:
+                statements = [("BEGIN IMMEDIATE", ()), *statements, ("COMMIT", ())]
+            for statement, cells in statements:
+                self._connection.execute(statement, cells)
         except sqlite3.Error as error:
             self._give_up()
             raise LogError(
@@ -58,12 +64,6 @@ class SqliteStore(Store):
     def close(self) -> None:
         """Close the file; SQLite folds the write-ahead log into it."""
         self._connection.close()
-
-    def _insert(self, table: str, cells: Sequence[tuple[object, ...]]) -> None:
-        """Many rows by one statement: each statement waits for its turn among the threads of the server."""
-        for start in range(0, len(cells), _ROWS_AT_ONCE):
-            some = cells[start : start + _ROWS_AT_ONCE]
-            self._connection.execute(insert_statement(table, len(some)), [c for row in some for c in row])
 
     def _give_up(self) -> None:
         """Roll back; some errors have rolled back already."""
@@ -119,6 +119,15 @@ def _changed(path: Path, statement: str, cells: Sequence[tuple[str]]) -> list[tu
             return found
     except sqlite3.Error as error:
         raise LogError(f"The user cannot be deleted from {path} ({error}); try again.") from error
+
+
+def _statements(rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[object]]]:
+    """The statements that insert these rows, table by table, and their cells."""
+    for table, kind in TABLES.items():
+        mine = [row for row in rows if type(row) is kind]
+        for start in range(0, len(mine), _ROWS_AT_ONCE):
+            some = mine[start : start + _ROWS_AT_ONCE]
+            yield insert_statement(table, len(some)), [*chain.from_iterable(some)]
 
 
 @cache

@@ -8,13 +8,13 @@ Ids of users and items are text. Times are microseconds since 1970, UTC. The sla
 propensities are JSON arrays of one length, first slot first.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
 
-@dataclass(frozen=True)
-class RequestRow:
+class RequestRow(NamedTuple):
     """One answer of the server."""
 
     request_id: str
@@ -30,8 +30,7 @@ class RequestRow:
     propensities: str
 
 
-@dataclass(frozen=True)
-class OutcomeRow:
+class OutcomeRow(NamedTuple):
     """What somebody did with an item that they were shown."""
 
     event_id: str
@@ -43,8 +42,7 @@ class OutcomeRow:
     value: float
 
 
-@dataclass(frozen=True)
-class AssignmentRow:
+class AssignmentRow(NamedTuple):
     """Which arms there are from this time on, and which share of the users each should have."""
 
     time: int
@@ -73,7 +71,7 @@ class LogTables:
 
 def columns_of(table: str) -> tuple[str, ...]:
     """The columns of one of the tables, in order."""
-    return tuple(field.name for field in fields(TABLES[table]))
+    return TABLES[table]._fields
 
 
 def schema_of(table: str) -> pa.Schema:
@@ -87,8 +85,3 @@ def table_of(table: str, rows: list[tuple[object, ...]]) -> pa.Table:
     columns: list[tuple[object, ...]] = list(zip(*rows, strict=True)) if rows else [() for _ in schema]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def values_of(row: Row) -> tuple[object, ...]:
-    """The cells of a row in the order of its columns."""
-    return tuple(vars(row).values())

@@ -13,23 +13,25 @@ from towpath.serving.exposure_log.tables import Row
 _MOST_WAITING = 10_000
 _HEARTBEAT = 1.0  # seconds between looks for rows to delete when nothing is written
 
-Batch = tuple[list[Row], "asyncio.Future[None]"]
+# The rows of one turn of the event loop, and what is done when they are durable.
+Turn = tuple[list[Row], "asyncio.Future[None]"]
 
 
 class LogWriter:
     """One thread that owns the store; rows go in by `write`, which gives a future.
 
-    While one batch is being written, rows for the next one gather. `keep_from` says from which time on rows
-    are kept; older ones are deleted a few at a time when there is nothing else to do.
+    All rows of one turn of the event loop are handed over together, and while one batch is being written the
+    turns for the next one gather. `keep_from` says from which time on rows are kept; older ones are deleted a
+    few at a time when there is nothing else to do.
     """
 
     def __init__(self, open_store: Callable[[], Store], keep_from: Callable[[], int] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Turn | None] = queue.SimpleQueue()
+        self._turn: Turn | None = None
+        self.waiting = 0  # rows that are not durable yet
         self._keep_from = keep_from
         self._opened = self._loop.create_future()
-        self._next: Batch = ([], self._loop.create_future())
-        self._under_way: asyncio.Future[None] | None = None
         self._thread = threading.Thread(
             target=self._run, args=(open_store,), name="exposure-log", daemon=True
         )
@@ -42,41 +44,33 @@ class LogWriter:
     def write(self, rows: Sequence[Row]) -> "asyncio.Future[None]":
         """A future that is done when all rows are durable, and fails with a LogError if they are not.
 
-        Rows of one batch share it; a refused batch is refused for all of them.
+        Rows that wait at the same time are one batch; a refused batch is refused for all of them.
         """
-        gathered, done = self._next
-        if len(gathered) >= _MOST_WAITING:
-            raise LogError(f"{len(gathered):,} answers wait for the exposure log already; try again later.")
-        gathered.extend(rows)
-        if self._under_way is None:
-            # Not at once: what else arrives in this round of the loop belongs to the same batch.
-            self._under_way = done
+        if self.waiting >= _MOST_WAITING:
+            raise LogError(f"{self.waiting:,} rows wait for the exposure log already; try again later.")
+        if self._turn is None:
+            self._turn = [], self._loop.create_future()
             self._loop.call_soon(self._hand_over)
+        gathered, done = self._turn
+        gathered.extend(rows)
+        self.waiting += len(rows)
         return done
-
-    @property
-    def waiting(self) -> int:
-        """How many rows wait for the next batch."""
-        return len(self._next[0])
 
     async def close(self) -> None:
         """Write what waits, then close the store."""
-        while self._under_way is not None and self._thread.is_alive():
-            await asyncio.wait([self._under_way])
+        self._hand_over()
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
     def _hand_over(self) -> None:
-        batch, self._next = self._next, ([], self._loop.create_future())
-        self._under_way = batch[1]
-        self._queue.put(batch)
+        if self._turn is not None:
+            self._queue.put(self._turn)
+            self._turn = None
 
-    def _settle(self, done: "asyncio.Future[None]", error: Exception | None) -> None:
-        """Tell everyone of a batch, and hand over the next one."""
-        self._under_way = None
-        _finish(done, error)
-        if self._next[0]:
-            self._hand_over()
+    def _settle(self, batch: Sequence[Turn], error: Exception | None) -> None:
+        for rows, done in batch:
+            self.waiting -= len(rows)
+            _finish(done, error)
 
     def _run(self, open_store: Callable[[], Store]) -> None:
         try:
@@ -92,17 +86,19 @@ class LogWriter:
             store.close()
 
     def _step(self, store: Store) -> bool:
-        """Write a batch, or delete what is old if there is none; false when it is time to go."""
+        """Write all that waits, or delete what is old if nothing does; false when it is time to go."""
         try:
-            batch = self._queue.get(timeout=_HEARTBEAT)
+            waiting = [self._queue.get(timeout=_HEARTBEAT)]
         except queue.Empty:
             self._prune(store)
             return True
-        if batch is None:
-            return False
-        rows, done = batch
-        self._later(self._settle, done, _written(store, rows))
-        return True
+        while not self._queue.empty():
+            waiting.append(self._queue.get())
+        batch = [one for one in waiting if one is not None]
+        if batch:
+            error = _written(store, [row for rows, _ in batch for row in rows])
+            self._later(self._settle, batch, error)
+        return len(batch) == len(waiting)
 
     def _prune(self, store: Store) -> None:
         if self._keep_from is None:

@@ -24,11 +24,27 @@ from towpath.serving.http.messages import (
     text_of,
     texts_of,
 )
-from towpath.serving.http.model import Floats, ServedModel
+from towpath.serving.http.model import Floats, ServedModel, hide
 from towpath.serving.http.settings import HOLDOUT, Exploration, Limits, ServerSettings
 
 NO_EXPLORATION = Exploration()
 _POSITIONS = range(1, sys.maxsize)
+
+
+class RandomText:
+    """Sixteen hexadecimal digits that nobody can guess, again and again, by few system calls."""
+
+    _DIGITS, _AT_ONCE = 16, 512
+
+    def __init__(self) -> None:
+        self._ahead: list[str] = []
+
+    def take(self) -> str:
+        """The next ones."""
+        if not self._ahead:
+            digits = os.urandom(self._DIGITS * self._AT_ONCE // 2).hex()
+            self._ahead = [digits[at : at + self._DIGITS] for at in range(0, len(digits), self._DIGITS)]
+        return self._ahead.pop()
 
 
 @dataclass(slots=True)
@@ -38,18 +54,19 @@ class Served:
     answer: Answer
     asked: tuple[str, str | None, str | None]  # endpoint, user, item
     time: int
-    items: list[str]  # the ids as JSON texts
+    slate: Slate
+    written: list[str]  # the ids of the slate as JSON texts
 
     def row(self) -> RequestRow:
         """The row of the log."""
-        answer, slots = self.answer, self.answer.items
+        answer, slate = self.answer, self.slate
         endpoint, user, item = self.asked
         return RequestRow(
             answer.request_id, self.time, user, endpoint, item, answer.arm, answer.model_version,
             int(answer.fallback),
-            f"[{','.join(self.items)}]",
-            ENCODER.encode([slot.score for slot in slots]).decode(),
-            ENCODER.encode([slot.propensity for slot in slots]).decode(),
+            f"[{','.join(self.written)}]",
+            ENCODER.encode(slate.scores).decode(),
+            ENCODER.encode(slate.propensities).decode(),
         )  # fmt: skip
 
 
@@ -66,6 +83,7 @@ class Answerer:
     def __post_init__(self) -> None:
         """The users' arms follow from the settings alone."""
         self.assignment = Assignment(self.settings.salt, self.settings.shares)
+        self._random = RandomText()
 
     def recommend(self, body: RecommendBody) -> Served:
         """The best items for a user that they have not had yet."""
@@ -89,7 +107,7 @@ class Answerer:
     def similar(self, body: SimilarBody) -> Served:
         """The items most like one item."""
         item, user = text_of(body.item), None if body.user is None else text_of(body.user)
-        arm = self.assignment.arm_of(os.urandom(8).hex() if user is None else user)
+        arm = self.assignment.arm_of(self._random.take() if user is None else user)
         model = self.model_of(arm)
         check_limits(body, model, self.settings.limits)
         code = model.items.code(item)
@@ -113,28 +131,20 @@ class Answerer:
         body: RecommendBody,
     ) -> tuple[Slate, bool]:  # fmt: skip
         """The slate, and whether it is the fallback."""
-        scores, fallback = model.scores(user, history)
-        best = self._best(scores, model, history, body)
+        k = body.k
+        # One more than asked for, so that the last place can be told from the next.
+        scores, best, fallback = model.ranked(user, history, k + 1)
+        if _restricts(body):
+            _restrict(scores, model, body)
+            best = model.best(scores, k + 1)
         if not fallback and model.in_doubt(best):
             scores = model.exact_scores(user, history)
-            best = self._best(scores, model, history, body)
-        k = body.k
+            hide(scores, history)
+            _restrict(scores, model, body)
+            best = model.best(scores, k)
         if len(best.items) > k:
             best = Slate(best.items[:k], best.scores[:k], best.propensities[:k])
         return explore(scores, best, k, self._exploration_of(arm), self.draw), fallback
-
-    def _best(
-        self,
-        scores: Floats,
-        model: ServedModel,
-        hidden: Sequence[int] | NDArray[np.int32],
-        body: RecommendBody,
-    ) -> Slate:
-        """One more than asked for, so that the last place can be told from the next."""
-        if len(hidden):
-            scores[hidden] = -np.inf
-        _restrict(scores, model, body)
-        return model.best(scores, body.k + 1)
 
     def _exploration_of(self, arm: str) -> Exploration:
         return NO_EXPLORATION if arm == HOLDOUT else self.settings.exploration
@@ -149,7 +159,7 @@ class Answerer:
     ) -> Served:
         time = self.clock()
         # Begins with the time, so that new ids come at the end of the log's index.
-        request_id = f"{time:015x}{os.urandom(8).hex()}"
+        request_id = f"{time:015x}{self._random.take()}"
         shown, written = model.items.shown, model.items.written
         slots = [
             Slot(shown[item], score, position, chance)
@@ -158,7 +168,7 @@ class Answerer:
             )
         ]
         answer = Answer(request_id, arm, model.version, slots, fallback)
-        return Served(answer, asked, time, [written[item] for item in slate.items])
+        return Served(answer, asked, time, slate, [written[item] for item in slate.items])
 
 
 def check_limits(body: RecommendBody | SimilarBody, model: ServedModel, limits: Limits) -> None:
@@ -169,6 +179,10 @@ def check_limits(body: RecommendBody | SimilarBody, model: ServedModel, limits: 
     for ids in (body.candidates, body.exclude, getattr(body, "history", None)):
         if ids and len(ids) > limits.most_ids:
             raise Refused(400, f"A list of ids may hold at most {limits.most_ids:,}; send fewer.")
+
+
+def _restricts(body: RecommendBody | SimilarBody) -> bool:
+    return bool(body.exclude) or body.candidates is not None
 
 
 def _restrict(scores: Floats, model: ServedModel, body: RecommendBody | SimilarBody) -> None:

@@ -18,6 +18,7 @@ from towpath.data.vocabulary import UNKNOWN, Id, Vocabulary
 from towpath.errors import ArtifactError
 from towpath.files import MANIFEST, file_digest
 from towpath.kernels.available import AVAILABLE
+from towpath.kernels.catalogue import rank_catalogue, usable
 from towpath.models.capabilities import with_item_similarity
 from towpath.models.factorization import Factorization
 from towpath.models.scorer import Context
@@ -29,8 +30,6 @@ from towpath.serving.run import Run
 Floats = NDArray[np.float32]
 # Scores that are nearer to each other than this, relative to the best, may be in another order in the scorer.
 _NEAR = 2e-5
-# The compiled search keeps lists of this length in order; longer ones are left to torch.
-_SHORT = 64
 _NOTHING = np.empty(0, dtype=np.int64)
 
 
@@ -81,6 +80,8 @@ class ServedModel:
         self._unit = _unit_of(artifact)
         if AVAILABLE:  # compiled now, not at the first request
             self.best(self._popular.copy(), 1)
+            if self._tables is not None and len(self.users.texts):
+                self._ranked_by_product(0, (), 1)
 
     def history(self, user: str) -> NDArray[np.int32]:
         """The codes of the items that the training data have of this user, oldest first."""
@@ -89,20 +90,37 @@ class ServedModel:
             return past.items[:0]
         return past.items[past.starts[code] : past.starts[code + 1]]
 
-    def scores(self, user: str, history: Sequence[int] | NDArray[np.int32]) -> tuple[Floats, bool]:
-        """Scores (items,), to be written to, and whether they are popularity because nothing is known."""
+    def ranked(
+        self, user: str, history: Sequence[int] | NDArray[np.int32], k: int
+    ) -> tuple[Floats, Slate, bool]:
+        """Scores (items,), to be written to, the best k, and whether they are popularity.
+
+        What is in the history is hidden. Popularity is for those of whom nothing is known.
+        """
         code = self.users.code(user)
+        if code != UNKNOWN and self._past.trained[code] and self._tables is not None:
+            return *self._ranked_by_product(code, history, k), False
         reads_history = self._scorer.history_length > 0 and len(history) > 0
-        if not (code != UNKNOWN and self._past.trained[code]) and not reads_history:
-            return self._popular.copy(), True
-        if self._tables is None:
-            return self.exact_scores(user, history), False
-        users, items, item_bias = self._tables
-        vector = users[code]
+        fallback = not (code != UNKNOWN and self._past.trained[code]) and not reads_history
+        scores = self._popular.copy() if fallback else self.exact_scores(user, history)
+        hide(scores, history)
+        return scores, self.best(scores, k), fallback
+
+    def _ranked_by_product(
+        self, code: int, history: Sequence[int] | NDArray[np.int32], k: int
+    ) -> tuple[Floats, Slate]:
+        assert self._tables is not None
+        users, items, biases = self._tables
+        vector, k = users[code], min(k, len(biases))
+        if usable(k):
+            hidden = np.asarray(history, dtype=np.int32)
+            scores, found, places = rank_catalogue(vector, items, biases, hidden, k)
+            return scores, _slate(places, found)
         scores = vector[:-1] @ items
-        scores += item_bias
+        scores += biases
         scores += vector[-1]
-        return scores, False
+        hide(scores, history)
+        return scores, self.best(scores, k)
 
     def exact_scores(self, user: str, history: Sequence[int] | NDArray[np.int32]) -> Floats:
         """The same by the scorer, as `Recommender` has them: (items,)."""
@@ -127,7 +145,7 @@ class ServedModel:
     def best(self, scores: Floats, k: int) -> Slate:
         """The k best of these scores, fewer if fewer may be shown; among equal ones the lower code first."""
         k = min(k, len(scores))
-        if AVAILABLE and k <= _SHORT:
+        if usable(k):
             from towpath.kernels import compiled
 
             values, columns = np.empty((1, k), np.float32), np.empty((1, k), np.int64)
@@ -136,9 +154,7 @@ class ServedModel:
         else:
             best, places = top_k(torch.from_numpy(scores)[None], k)
             items, found = places[0].tolist(), best[0].tolist()
-        while found and found[-1] == -np.inf:
-            items.pop(), found.pop()
-        return Slate(items, found, [1.0] * len(items))
+        return _slate(items, found)
 
     def in_doubt(self, best: Slate) -> bool:
         """Whether the scorer must be asked for the order: two neighbours in this list are too close."""
@@ -150,6 +166,19 @@ class ServedModel:
                 return True
             before = score
         return False
+
+
+def hide(scores: Floats, items: Sequence[int] | NDArray[np.int32]) -> None:
+    """Give these items a score below all others."""
+    if len(items):
+        scores[items] = -np.inf
+
+
+def _slate(items: list[int], scores: list[float]) -> Slate:
+    """The slate of the best items, without those at the end that are hidden."""
+    while scores and scores[-1] == -np.inf:
+        items.pop(), scores.pop()
+    return Slate(items, scores, [1.0] * len(items))
 
 
 def load_model(folder: str | Path) -> ServedModel:

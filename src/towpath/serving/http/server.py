@@ -12,6 +12,7 @@ from towpath.errors import ConfigError
 from towpath.serving.exposure_log.store import open_store
 from towpath.serving.http.app import make_app
 from towpath.serving.http.listening import BACKLOG, Task
+from towpath.serving.http.one_write import OneWriteProtocol
 from towpath.serving.http.service import Service
 from towpath.serving.http.settings import Place, ServerSettings, Tls
 
@@ -23,6 +24,7 @@ def make_server(service: Service, tls: Tls = _PLAIN) -> uvicorn.Server:
     """A server that answers when its `run(sockets=[...])` is called."""
     config = uvicorn.Config(
         make_app(service),
+        http=OneWriteProtocol,
         access_log=False,
         log_level="warning",
         lifespan="on",
