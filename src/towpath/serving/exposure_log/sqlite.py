@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -99,24 +99,34 @@ def delete_user(paths: Sequence[Path], user: str) -> int:
     What a worker showed may have been clicked at another, so outcomes are looked for in all files. The
     content is overwritten, not just marked as free.
     """
-    find = "SELECT request_id FROM requests WHERE user_id = ?"
-    requests = [row for path in paths for row in _changed(path, find, [(user,)])]
+    requests = [row for path in paths for row in _requests_of(path, user)]
     for path in paths:
-        _changed(path, "DELETE FROM outcomes WHERE request_id = ?", requests)
-        _changed(path, "DELETE FROM requests WHERE request_id = ?", requests)
+        _delete_requests(path, requests)
     return len(requests)
 
 
-def _changed(path: Path, statement: str, cells: Sequence[tuple[str]]) -> list[tuple[str]]:
-    """The rows that a statement gives for each of the cells, in one transaction."""
+def _requests_of(path: Path, user: str) -> list[tuple[str]]:
+    """The requests of a user; looking through the whole file keeps no server waiting."""
+    with _deleting_from(path) as connection:
+        return connection.execute("SELECT request_id FROM requests WHERE user_id = ?", (user,)).fetchall()
+
+
+def _delete_requests(path: Path, requests: Sequence[tuple[str]]) -> None:
+    with _deleting_from(path) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("BEGIN IMMEDIATE")
+        for table in KEYS:
+            connection.executemany(f"DELETE FROM {table} WHERE request_id = ?", requests)
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+@contextmanager
+def _deleting_from(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection for the deletion of a user; its errors say so."""
     try:
         with closing(connect(path)) as connection:
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("BEGIN IMMEDIATE")
-            found = [row for cell in cells for row in connection.execute(statement, cell)]
-            connection.execute("COMMIT")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            return found
+            yield connection
     except sqlite3.Error as error:
         raise LogError(f"The user cannot be deleted from {path} ({error}); try again.") from error
 

@@ -3,6 +3,8 @@
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import isinf
+from statistics import fmean
 from typing import Any
 
 # Upper ends of the buckets of durations, in seconds.
@@ -17,6 +19,8 @@ class Counters:
     answers: dict[str, int] = field(default_factory=dict)  # "arm version" -> how many
     durations: dict[str, list[float]] = field(default_factory=dict)  # endpoint -> buckets, then sum
     outcomes: dict[str, int] = field(default_factory=dict)  # kind -> how many were sent, duplicates too
+    users: dict[str, int] = field(default_factory=dict)  # arm -> users, each once for every worker
+    evidence: float = 1.0  # e-value against the configured split of the users
     waiting: int = 0
     generation: int = 0  # how many swaps this worker has made
 
@@ -41,10 +45,14 @@ class Counters:
 
 
 def added(all_counters: Iterable[Counters]) -> Counters:
-    """The sums over workers; the swaps of the one that has made the fewest."""
-    total, generations = Counters(), []
-    for one in all_counters:
-        for name in ("requests", "answers", "outcomes"):
+    """The sums over workers; the mean evidence; the swaps of the one that has made the fewest."""
+    several = list(all_counters)
+    total = Counters(
+        evidence=fmean([one.evidence for one in several] or [1.0]),
+        generation=min((one.generation for one in several), default=0),
+    )
+    for one in several:
+        for name in ("requests", "answers", "outcomes", "users"):
             into = getattr(total, name)
             for key, count in getattr(one, name).items():
                 into[key] = into.get(key, 0) + count
@@ -52,8 +60,6 @@ def added(all_counters: Iterable[Counters]) -> Counters:
             before = total.durations.get(endpoint, [0.0] * len(buckets))
             total.durations[endpoint] = [a + b for a, b in zip(before, buckets, strict=True)]
         total.waiting += one.waiting
-        generations.append(one.generation)
-    total.generation = min(generations, default=0)
     return total
 
 
@@ -72,6 +78,10 @@ def to_prometheus(total: Counters, workers: int) -> str:
     lines.append("# TYPE towpath_request_seconds histogram")
     for endpoint, buckets in sorted(total.durations.items()):
         lines += _histogram(endpoint, buckets)
+    lines.append("# TYPE towpath_split_users gauge")
+    lines += [f'towpath_split_users{{arm="{_quoted(arm)}"}} {n}' for arm, n in total.users.items()]
+    evidence = "+Inf" if isinf(total.evidence) else f"{total.evidence:.6g}"
+    lines += ["# TYPE towpath_split_evidence gauge", f"towpath_split_evidence {evidence}"]
     lines += ["# TYPE towpath_log_waiting gauge", f"towpath_log_waiting {total.waiting}"]
     lines += ["# TYPE towpath_workers gauge", f"towpath_workers {workers}"]
     return "\n".join(lines) + "\n"

@@ -19,6 +19,7 @@ from towpath.serving.http.model import ServedModel, load_model
 from towpath.serving.http.seen import SeenItems
 from towpath.serving.http.settings import Place, ServerSettings
 from towpath.serving.http.shared import SharedState
+from towpath.serving.http.split import SplitWatch
 
 _MICROSECONDS_OF_A_DAY = 86_400_000_000
 _SECONDS_BETWEEN_LOOKS = 0.25  # for swaps that another worker was asked for
@@ -35,6 +36,7 @@ class Service:
         self.folders = {arm.name: folders.get(arm.name, arm.folder) for arm in settings.arms}
         self.counters = Counters(generation=generation)
         self.seen = SeenItems(settings.log)
+        self.split = SplitWatch(settings.shares)
         draw = Rng(place.seed).numpy("exploration", place.worker)
         self.answerer = Answerer(settings, _load_all(self.folders), self.seen.of, place.clock, draw)
         self.tokens = Tokens(settings.access.token_file, seconds)
@@ -53,7 +55,7 @@ class Service:
             await self.writer.ready()
             await self.writer.write([self._assignment()])
             await self.seen.start()
-        self.shared.publish(self.counters)
+        self.shared.publish(self._counted())
         self._task = asyncio.create_task(self._watch())
         self.ready = True
 
@@ -77,7 +79,10 @@ class Service:
         """The same, once it is durable."""
         if self.writer is not None:
             await self.writer.write([served.row()])
-        self.counters.count_answer(served.answer.arm, served.answer.model_version)
+        arm, (_, user, _) = served.answer.arm, served.asked
+        self.counters.count_answer(arm, served.answer.model_version)
+        if user is not None:
+            self.split.note(user, arm)
         return served
 
     async def note(self, outcomes: list[Outcome]) -> None:
@@ -106,8 +111,13 @@ class Service:
 
     def total(self) -> Counters:
         """The counts of all workers."""
+        return added([self._counted(), *self.shared.others()])
+
+    def _counted(self) -> Counters:
+        """The counts of this worker as they are now."""
         self.counters.waiting = 0 if self.writer is None else self.writer.waiting
-        return added([self.counters, *self.shared.others()])
+        self.counters.users, self.counters.evidence = self.split.users, self.split.evidence
+        return self.counters
 
     def _use(self, models: dict[str, ServedModel], folders: dict[str, str]) -> None:
         # One assignment: a request has the old model or the new one.
@@ -132,7 +142,7 @@ class Service:
             looks += 1
             with suppress(TowpathError, OSError, ValueError):  # tried again at the next look
                 if await self._follow_swaps() or looks % 4 == 0:
-                    self.shared.publish(self.counters)
+                    self.shared.publish(self._counted())
 
     async def _follow_swaps(self) -> bool:
         generation, folders = self.shared.swapped()

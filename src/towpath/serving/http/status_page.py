@@ -3,6 +3,7 @@
 from towpath.reports.page import Page, Section, to_html
 from towpath.reports.tables import Cell, Table
 from towpath.serving.http.service import Service
+from towpath.stats.sample_ratio import ALARM
 
 
 def status_html(service: Service) -> str:
@@ -19,16 +20,29 @@ def status_html(service: Service) -> str:
 
 
 def _arms(service: Service) -> Section:
-    shares, answers = service.settings.shares, service.total().answers
+    shares, total = service.settings.shares, service.total()
     counts: dict[str, int] = {}
-    for key, count in answers.items():
+    for key, count in total.answers.items():
         arm = key.rsplit(" ", 1)[0]
         counts[arm] = counts.get(arm, 0) + count
     rows = tuple(
-        (arm, f"{share:.1%}", service.answerer.model_of(arm).version, counts.get(arm, 0))
+        (
+            arm,
+            f"{share:.1%}",
+            total.users.get(arm, 0),
+            service.answerer.model_of(arm).version,
+            counts.get(arm, 0),
+        )
         for arm, share in shares.items()
     )
-    return Section("Arms", tables=(Table(("arm", "share of users", "model version", "answers"), rows),))
+    columns = ("arm", "share of users", "users", "model version", "answers")
+    said = (
+        "Users are not split between the arms as configured, so no lift can be trusted"
+        if total.evidence >= ALARM
+        else "Users are split between the arms as configured"
+    )
+    text = f"{said} (evidence against the configured split {total.evidence:.2g}; an alarm at {ALARM:g})."
+    return Section("Arms", (text,), tables=(Table(columns, rows),))
 
 
 def _traffic(service: Service) -> Section:
