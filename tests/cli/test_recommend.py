@@ -78,10 +78,10 @@ def test_what_was_shown_rests(towpath, shown_again: Path, tmp_path: Path) -> Non
     usual = scores()
     assert "i0" in usual
     assert set(scores("--max-showings", 3)) == set(usual) - {"i0"}
-    assert scores("--max-showings", 4) == usual
+    assert scores("--max-showings", 4) == pytest.approx(usual, abs=1e-6)  # one of them is without torch
     assert scores("--rest")["i0"] < usual["i0"] - 0.1  # it was never clicked when it was shown again
     never = {item for item in usual if item not in scores("--filter-shown")}
-    assert all(scores("--rest")[item] == usual[item] for item in set(usual) - never)
+    assert all(scores("--rest")[item] == pytest.approx(usual[item]) for item in set(usual) - never)
     hits = [
         towpath("evaluate", run, "--k", 3, *options, "--json").json["metrics"]["hit"]
         for options in ((), ("--max-showings", 3), ("--rest",), ("--filter-shown",))

@@ -8,7 +8,7 @@ import typer
 
 from towpath.cli.options import Device, HowMany, RunFolder, names_in
 from towpath.cli.output import Listing, Output
-from towpath.cli.prepare import use_threads
+from towpath.cli.prepare import set_thread_variables, use_threads
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -82,11 +82,15 @@ def recommend(
     run: RunFolder, whom: Whom, which: Which, output: Output, k: HowMany = 10, device: Device = "cpu"
 ) -> None:
     """Recommend items that the user has not had yet; unknown users get the most popular ones."""
+    _refuse_mixed(whom, which)
+    lists = _lean(run, whom, which, k) if device == "cpu" else None
+    if lists is not None:
+        _show(lists, whom, output)
+        return
     use_threads(1)
     from towpath.serving.batch import refuse_unknown_ending
     from towpath.serving.recommender import load
 
-    _refuse_mixed(whom, which)
     if whom.out is not None:
         refuse_unknown_ending(whom.out)
     served = load(run, device=device)
@@ -105,6 +109,20 @@ def recommend(
         now=which.now,
     )
     _say_unknown(served, which, output)
+    _show(answers, whom, output)
+
+
+def _lean(run: Path, whom: Whom, which: Which, k: int) -> "list[Recommendation] | None":
+    """The lists for a few users by name, if they can be had without loading torch."""
+    if whom.user is None or whom.out is not None or which != Which(filter_seen=which.filter_seen):
+        return None
+    set_thread_variables(1)
+    from towpath.serving.lean import lean_lists
+
+    return lean_lists(run, whom.user, k, filter_seen=which.filter_seen)
+
+
+def _show(answers: "list[Recommendation]", whom: Whom, output: Output) -> None:
     told = [_told(answer) for answer in answers]
     output.show(
         told[0] if whom.user is not None and len(told) == 1 else {"lists": told},

@@ -29,7 +29,8 @@ def write_table(table: pa.Table, path: Path) -> None:
 def read_table(path: Path) -> pa.Table:
     """The table in this file."""
     try:
-        return pq.read_table(path)
+        with pq.ParquetFile(path) as file:  # not pq.read_table, which loads pandas
+            return file.read()
     except (OSError, pa.ArrowException) as error:
         raise ArtifactError(f"{path} cannot be read as Parquet; make it again.") from error
 

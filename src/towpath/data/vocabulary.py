@@ -50,7 +50,17 @@ class Vocabulary:
 
     def code(self, one: Id) -> int:
         """The code of one id, or UNKNOWN."""
-        return int(self.codes([one])[0])
+        if not isinstance(one, str) or isinstance(self.values, pa.ExtensionArray):
+            return int(self.codes([one])[0])
+        try:
+            found = pc.index_in(_text(one).cast(self._stored.type), self._stored)[0].as_py()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return UNKNOWN
+        return UNKNOWN if found is None else int(found)
+
+    def id(self, code: int) -> Id:
+        """The id of one code, as a plain Python value."""
+        return self.values[code].as_py()
 
     def match(self, other: "Vocabulary") -> NDArray[np.int64]:
         """The code here of every id of another list, UNKNOWN where there is none: (len(other),)."""
@@ -80,3 +90,10 @@ class Vocabulary:
             return pa.scalar(value, self.values.type).as_py()
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, ValueError):
             return None
+
+
+def _text(text: str) -> pa.StringArray:
+    """An array of this one text, from its bytes: arrays made of Python values load pandas if it is there."""
+    content = text.encode()
+    offsets = np.array([0, len(content)], dtype=np.int32)
+    return pa.StringArray.from_buffers(1, pa.py_buffer(offsets), pa.py_buffer(content))

@@ -25,11 +25,10 @@ from towpath.models.scorer import Context
 from towpath.ranking.top_k import top_k
 from towpath.serving.artifact import Artifact, load_artifact
 from towpath.serving.http.exploration import Slate
+from towpath.serving.lean import NEAR
 from towpath.serving.run import Run
 
 Floats = NDArray[np.float32]
-# Scores that are nearer to each other than this, relative to the best, may be in another order in the scorer.
-_NEAR = 2e-5
 _NOTHING = np.empty(0, dtype=np.int64)
 
 
@@ -160,7 +159,7 @@ class ServedModel:
         """Whether the scorer must be asked for the order: two neighbours in this list are too close."""
         if self._tables is None or not best.scores:
             return False
-        before, near = np.inf, _NEAR * max(1.0, abs(best.scores[0]))
+        before, near = np.inf, NEAR * max(1.0, abs(best.scores[0]))
         for score in best.scores:
             if before - score <= near:
                 return True
