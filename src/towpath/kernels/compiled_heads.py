@@ -34,10 +34,12 @@ def sigmoids(logits: Any, bits: Any, out: Any) -> None:
 
 
 @njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy", inline="always")
-def _find_logits(p: Any, q: Any, terms: Any, logits: Any) -> None:
-    """Put each member's inner product (vectors p, q: (M d,)) into the logits (H, M) of all of its heads."""
+def _find_logits(p: Any, q: Any, flat: Any, terms: Any, logits: Any) -> None:
+    """Put each member's inner product into the logits (H, M) of all of its heads.
+
+    p, q: (M d,) vectors of all members. flat, terms: (M d,) and (M, d), one place for what comes between.
+    """
     heads, members = logits.shape
-    flat = terms.reshape(len(p))
     for j in range(len(p)):
         flat[j] = p[j] * q[j]
     for m in range(members):
@@ -93,8 +95,9 @@ def head_gradients(
     """
     outputs, members = prices.size, len(l2)
     size = P.shape[1] - outputs
-    both = np.empty((2, members, size // members), np.float32)  # slopes, and shrinkage
-    slopes, shrinks = both[0].reshape(size), both[1].reshape(size)
+    slopes = np.empty((members, size // members), np.float32)
+    shrinks = np.empty_like(slopes)
+    flat_slopes, flat_shrinks = slopes.reshape(size), shrinks.reshape(size)
     logits, chances, bits = np.empty_like(prices), np.empty_like(prices), np.empty(outputs, np.int32)
     flat_logits, found = logits.reshape(outputs), chances.reshape(outputs)
     flat_bias, to_flat = bias.reshape(outputs), to_bias.reshape(outputs)
@@ -107,15 +110,15 @@ def head_gradients(
                 continue
             i, to_i = np.uint64(items[r, c]), np.uint64(item_places[r, c])
             q, q_bias, to_q, to_q_bias = Q[i, :size], Q[i, size:], to_Q[to_i, :size], to_Q[to_i, size:]
-            _find_logits(p, q, both[0], logits)
+            _find_logits(p, q, flat_slopes, slopes, logits)
             for j in range(outputs):
                 flat_logits[j] += p_bias[j] + q_bias[j] + flat_bias[j]
             sigmoids(flat_logits, bits, found)
-            _find_slopes(chances, target, weight, prices, l2, both[0], both[1])
+            _find_slopes(chances, target, weight, prices, l2, slopes, shrinks)
             for j in range(outputs):
                 to_p_bias[j] += found[j]
                 to_q_bias[j] += found[j]
                 to_flat[j] += found[j]
             for j in range(size):
-                to_p[j] += slopes[j] * q[j] + shrinks[j] * p[j]
-                to_q[j] += slopes[j] * p[j] + shrinks[j] * q[j]
+                to_p[j] += flat_slopes[j] * q[j] + flat_shrinks[j] * p[j]
+                to_q[j] += flat_slopes[j] * p[j] + flat_shrinks[j] * q[j]

@@ -19,7 +19,7 @@ from towpath.transport.impressions.stack import Stack, stack_heads
 from towpath.transport.impressions.targets import head_targets, head_weights
 
 _LAST_RATE = 0.1  # share of the step size that is left at the end
-_WEIGH_EVERY = 5  # epochs; between, the last weights count
+_WEIGH_EVERY = 10  # epochs; between, the last weights count
 
 
 class ImpressionLearner(Learner):
