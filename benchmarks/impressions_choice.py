@@ -30,7 +30,7 @@ from towpath.worlds.latent import LatentWorld, make_latent_world
 from towpath.worlds.world import World
 
 BUDGET = 6  # settings that every method tries
-KINDS = ((0.0, 0.6), (0.5, 0.6), (1.0, 0.6), (0.5, 0.2), (0.1, 0.9))  # exploration and logger_taste
+KINDS = ((0.0, 0.6), (0.1, 0.6), (0.5, 0.6), (1.0, 0.6), (0.5, 0.2), (0.5, 0.9))  # exploration, logger_taste
 
 Space = dict[str, tuple[Any, ...]]  # values of any type
 RATES: Space = {"learning_rate": (0.003, 0.01, 0.03), "l2": (0.002, 0.005, 0.01, 0.02, 0.04, 0.08)}

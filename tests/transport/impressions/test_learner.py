@@ -16,7 +16,7 @@ from towpath.rng import Rng
 from towpath.training.impressions import ImpressionBatches
 from towpath.transport.impressions.held_out import HeldOut, hold_out
 from towpath.transport.impressions.library import Library
-from towpath.transport.impressions.members import MIXES, members_of, task_of
+from towpath.transport.impressions.members import MIXES, member_task, members_of
 from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.impressions.targets import head_targets, head_weights
 
@@ -43,7 +43,7 @@ def test_targets_and_weights_by_hand() -> None:
 def test_the_first_half_never_hears_of_the_held_out_impressions() -> None:
     members = members_of(LibrarySettings())
     assert len(members) == 2 * len(MIXES)
-    library = Library(sizes_of(LOG.train), task_of(members), 4)
+    library = Library(sizes_of(LOG.train), member_task(members), 4)
     library.start(Rng(0))
     held = HeldOut(LOG.train.rows, 0.3, Rng(0))
     keys = {(int(u), int(i)) for u, i in zip(held.users, held.items, strict=True)}

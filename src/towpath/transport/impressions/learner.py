@@ -10,10 +10,10 @@ from towpath.training.impressions import ImpressionBatch, ImpressionBatches
 from towpath.training.learner import Learner
 from towpath.training.optimiser import Optimiser
 from towpath.training.task import TrainingTask
-from towpath.transport.impressions.deploy import fill, sum_of_members
+from towpath.transport.impressions.deploy import Sum, fill, sum_of_members
 from towpath.transport.impressions.held_out import HeldOut
 from towpath.transport.impressions.library import Library
-from towpath.transport.impressions.members import RELEVANCE, fixed_weights, members_of, task_of
+from towpath.transport.impressions.members import RELEVANCE, fixed_weights, member_task, members_of
 from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.impressions.stack import Stack, stack_heads
 from towpath.transport.impressions.targets import head_targets, head_weights
@@ -40,7 +40,7 @@ class ImpressionLearner(Learner):
         self._settings, self._rng = settings, rng
         self._batches = ImpressionBatches(task.train, settings.library_negatives, training.batch_size)
         self._members = members_of(settings)
-        self._tasks = task_of(self._members)
+        self._tasks = member_task(self._members)
         self.library = Library(scorer.sizes, self._tasks, settings.member_dim)
         self._clip_norm = training.clip_norm
         self._begin("library")
@@ -80,18 +80,27 @@ class ImpressionLearner(Learner):
         held_out = self._held_out if number <= self._first else None
         without = None if held_out is None else held_out.mask
         for batch in self._batches.epoch(number, self._rng, without=without):
-            self._optimiser.apply_gradients(self.library.gradients(_task(batch, held_out)))
+            self._optimiser.apply_gradients(self.library.gradients(self.task_of(batch, held_out)))
         if held_out is not None and (number % _WEIGH_EVERY == 1 or number == self._first):
-            self.log_loss = self._weigh(held_out)
-        total = sum_of_members(self.library.tables, self.library.weights)
-        return {"loss": self.log_loss, "rank_loss": fill(self._factorization, total)}
+            self.log_loss = self.weigh(held_out)
+        return {"loss": self.log_loss, "rank_loss": fill(self._factorization, self.deployed())}
+
+    def task_of(self, batch: ImpressionBatch, held_out: HeldOut | None) -> HeadTask:
+        """The targets of a batch, and how much its pairs count."""
+        open_pairs = torch.ones(batch.items.shape) if held_out is None else held_out.open_pairs(batch)
+        targets, weights = head_targets(batch), head_weights(batch, open_pairs)
+        return HeadTask(batch.context.users, batch.items, targets, weights)
+
+    def deployed(self) -> Sum:
+        """The sum of the heads, as they are weighed now."""
+        return sum_of_members(self.library.tables, self.library.weights)
 
     def _begin(self, name: str) -> None:
         """Let all members start anew, from random numbers of this name."""
         self.library.start(self._rng.child(name))
         self._optimiser = Optimiser([self.library], self._settings.library_rate, self._clip_norm)
 
-    def _weigh(self, held_out: HeldOut) -> float:
+    def weigh(self, held_out: HeldOut) -> float:
         """Find the weights of the heads by held-out impressions; their log loss."""
         stack = self._stack(held_out)
         self.library.weights.zero_()
@@ -110,9 +119,3 @@ class ImpressionLearner(Learner):
     def _trained(self) -> Tensor:
         """The heads of members that are trained: (H, M)."""
         return self._tasks.prices > 0
-
-
-def _task(batch: ImpressionBatch, held_out: HeldOut | None) -> HeadTask:
-    """The targets of a batch, and how much its pairs count."""
-    open_pairs = torch.ones(batch.items.shape) if held_out is None else held_out.open_pairs(batch)
-    return HeadTask(batch.context.users, batch.items, head_targets(batch), head_weights(batch, open_pairs))

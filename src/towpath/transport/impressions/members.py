@@ -58,10 +58,10 @@ def members_of(settings: LibrarySettings) -> list[Member]:
 
 def fixed_weights(members: Sequence[Member]) -> Tensor:
     """How heads are added where the penalty is set: as in the losses, members alike: (H, M)."""
-    return task_of(members).prices / len(members)
+    return member_task(members).prices / len(members)
 
 
-def task_of(members: Sequence[Member]) -> MemberTask:
+def member_task(members: Sequence[Member]) -> MemberTask:
     """What the kernels train."""
     prices = torch.tensor([member.prices for member in members]).T.contiguous()
     return MemberTask(prices, torch.tensor([member.l2 for member in members]))
