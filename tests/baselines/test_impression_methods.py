@@ -9,13 +9,16 @@ from towpath.baselines.esmm import CounterfactualSettings, escm2_risk, esmm_risk
 from towpath.baselines.imitation import imitation_risk
 from towpath.baselines.inverse_propensity import shown_risk as inverse_propensity_of_shown
 from towpath.baselines.shown import shown_risk
-from towpath.errors import DataError
+from towpath.errors import ConfigError, DataError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.headed import with_heads
 from towpath.models.registry import build
-from towpath.models.scorer import Context, Scorer, Sizes
-from towpath.training.impressions import ImpressionBatch
+from towpath.models.scorer import Context, Scorer, Sizes, sizes_of
+from towpath.ranking.lists import top_k_lists
+from towpath.rng import Rng
+from towpath.training.impressions import HardNegatives, ImpressionBatch, ImpressionBatches
+from towpath.training.settings import TrainingSettings
 
 LOG = small_log()
 METHODS = ("shown", "imitation", "esmm", "escm2", "conservative")
@@ -127,3 +130,26 @@ def test_known_exposure_makes_expomf_doubt_less() -> None:
         fit(LOG, Recipe("mf", "expomf", settings | {"known_exposure": known})) for known in (True, False)
     )
     assert known.history[-1]["exposure"] > inferred.history[-1]["exposure"]
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m != "shown"])
+def test_hard_negatives_come_from_the_top_of_the_ranking(method: str) -> None:
+    hard = FAST | {"hard_negatives": 2, "hard_negative_depth": 5}
+    usual, changed = (fit(LOG, Recipe("mf", method, s)).scorer for s in (FAST, hard))
+    assert not torch.equal(*(next(iter(scorer.parameters())) for scorer in (usual, changed)))
+
+
+def test_drawn_hard_negatives_are_those_of_the_ranking() -> None:
+    settings = TrainingSettings(negatives=3, hard_negatives=2, hard_negative_depth=4)
+    scorer = build("mf", {"embedding_dim": 4}, sizes_of(LOG.train))
+    scorer.initialise(LOG.train, Rng(0))
+    top = top_k_lists(scorer, np.arange(LOG.train.n_users), LOG.train.histories, 4).items
+    batches = ImpressionBatches(LOG.train, 3, 50, HardNegatives(scorer, LOG.train, settings))
+    batch = next(batches.epoch(1, Rng(0)))
+    for user, items in zip(batch.context.users.tolist(), batch.items[:, 1:3].tolist(), strict=True):
+        assert set(items) <= set(top[user].tolist())
+
+
+def test_shown_pairs_alone_have_no_hard_negatives() -> None:
+    with pytest.raises(ConfigError, match="draws no negatives"):
+        Recipe("mf", "shown", {"hard_negatives": 1}).resolve()

@@ -7,12 +7,14 @@ import torch
 from torch import Tensor
 
 from towpath.device import device_of
+from towpath.errors import ConfigError
 from towpath.models.headed import with_heads
 from towpath.models.scorer import Scorer, Settings
 from towpath.training.fit import EpochMetrics
-from towpath.training.impressions import ImpressionBatch, ImpressionBatches
+from towpath.training.impressions import HardNegatives, ImpressionBatch, ImpressionBatches
 from towpath.training.learner import Learner
 from towpath.training.optimiser import Optimiser
+from towpath.training.settings import TrainingSettings
 from towpath.training.task import TrainingTask
 
 # From the scorer and a batch to the risk, one number, and what an L2 penalty charges for.
@@ -29,7 +31,8 @@ class ImpressionRiskLearner(Learner):
     def __init__(self, task: TrainingTask, risk: Risk, scorer: Scorer | None = None) -> None:
         self.scorer = scorer or task.scorer
         self._training, self._risk, self._rng = task.training, risk, task.rng
-        self._batches = ImpressionBatches(task.train, task.training.negatives, task.training.batch_size)
+        hard = HardNegatives(self.scorer, task.train, task.training) if task.training.hard_negatives else None
+        self._batches = ImpressionBatches(task.train, task.training.negatives, task.training.batch_size, hard)
         self._optimiser = Optimiser([self.scorer], task.training.learning_rate, task.training.clip_norm)
 
     def optimisers(self) -> dict[str, Optimiser]:
@@ -48,6 +51,15 @@ class ImpressionRiskLearner(Learner):
             self._optimiser.step(loss)
             total += loss.detach().cpu()
         return {"loss": float(total) / len(self._batches)}
+
+
+def refuse_hard_negatives(training: TrainingSettings, settings: Settings) -> None:
+    """Nothing, unless hard negatives are asked of a method that draws no negatives at all."""
+    if training.hard_negatives:
+        raise ConfigError(
+            "The method 'shown' learns from what was shown alone and draws no negatives; leave out "
+            "hard_negatives."
+        )
 
 
 def by_risk(risk: Callable[..., tuple[Tensor, Tensor]], *, heads: int = 0) -> Callable[..., Learner]:

@@ -27,7 +27,7 @@ from towpath.baselines.doubly_robust import DoublyRobustLearner, DoublyRobustSet
 from towpath.baselines.esmm import CounterfactualSettings, escm2_risk, esmm_risk
 from towpath.baselines.exposure import ExposureLearner, ExposureSettings, refuse_batches
 from towpath.baselines.imitation import imitation_risk
-from towpath.baselines.impression_risk import NoSettings, by_risk
+from towpath.baselines.impression_risk import NoSettings, by_risk, refuse_hard_negatives
 from towpath.baselines.inverse_propensity import InversePropensityLearner, InversePropensitySettings
 from towpath.baselines.shown import shown_risk
 from towpath.errors import ConfigError
@@ -44,8 +44,8 @@ AnyMethod = str | Method[Any]  # a name, or a method of the user's own, whatever
 GROUP = "towpath.methods"
 
 # Rates and penalties chosen by validation in worlds of their own (benchmarks.impressions_choice); those of
-# esmm, escm2 and conservative are the pair that suited `shown` best of four. They learn from shown pairs first,
-# so few others are added.
+# esmm, escm2 and conservative are the pair that suited `shown` best of four. They learn from shown pairs
+# first, so few others are added.
 SHOWN = {"learning_rate": 0.003, "l2": 0.04, "negatives": 3}
 IMITATION = {"learning_rate": 0.003, "l2": 0.02, "negatives": 3}
 IMPRESSIONS = {"learning_rate": 0.01, "l2": 0.02, "negatives": 3}
@@ -98,7 +98,15 @@ _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
         grid={**grids.FIT, **grids.DOUBLY_ROBUST},
         players={"imputation": {}},
     ),
-    Method("shown", NoSettings, by_risk(shown_risk), SHOWN, grid=grids.FIT, needs_impressions=True),
+    Method(
+        "shown",
+        NoSettings,
+        by_risk(shown_risk),
+        SHOWN,
+        refuse=refuse_hard_negatives,
+        grid=grids.FIT,
+        needs_impressions=True,
+    ),
     Method(
         "imitation", NoSettings, by_risk(imitation_risk), IMITATION, grid=grids.FIT, needs_impressions=True
     ),

@@ -13,8 +13,10 @@ from towpath.data.negatives import NegativeSampler, PairSet
 from towpath.device import device_of
 from towpath.errors import DataError
 from towpath.models.scorer import Context, Scorer
+from towpath.ranking.snapshot import LiveRanking
 from towpath.rng import Rng
 from towpath.training.batch import Batch
+from towpath.training.settings import TrainingSettings
 
 # Steps an epoch: small logs in large batches would get too few.
 _STEPS = 100
@@ -44,8 +46,15 @@ class ImpressionBatch:
 class ImpressionBatches:
     """Makes the batches of any epoch: every impression once, each with fresh draws."""
 
-    def __init__(self, train: Interactions, negatives: int, batch_size: int = 0) -> None:
+    def __init__(
+        self,
+        train: Interactions,
+        negatives: int,
+        batch_size: int = 0,
+        hard: "HardNegatives | None" = None,
+    ) -> None:
         self.impressions = impressions_of(train)
+        self._hard = hard
         self._negatives = negatives
         self._sampler = NegativeSampler(train)
         self._shown = PairSet(self.impressions)
@@ -74,6 +83,8 @@ class ImpressionBatches:
         rows = self._rows if without is None else self._rows[~without[self._rows]]
         order = rng.numpy(name + "impressions", number).permutation(rows)
         draw = rng.numpy(name + "catalogue", number)
+        if self._hard is not None:
+            self._hard.begin(rng.torch(name + "head", number))
         for start in range(0, len(order), self._batch_size):
             # By user, as the rows of a table lie.
             yield self._batch(np.sort(order[start : start + self._batch_size]), draw, longest)
@@ -88,8 +99,12 @@ class ImpressionBatches:
         users = log.users[rows].astype(np.int64)
         items = np.empty((len(rows), 1 + self._negatives), dtype=np.int64)
         items[:, 0] = log.items[rows]
-        if self._negatives:
-            self._sampler.fill(users, items, 1, draw)
+        begin = 1
+        if self._hard is not None:
+            begin += self._hard.count
+            items[:, 1:begin] = self._hard.draw(users)
+        if begin < items.shape[1]:
+            self._sampler.fill(users, items, begin, draw)
         shown = self._shown.contains(np.repeat(users, items.shape[1]), items.ravel()).reshape(items.shape)
         clicks = torch.from_numpy(np.asarray(log.labels)[rows].astype(np.float32))
         return ImpressionBatch(
@@ -99,6 +114,24 @@ class ImpressionBatches:
             clicks,
             torch.from_numpy(shown.astype(np.float32)),
         )
+
+
+class HardNegatives:
+    """Draws from the top of a scorer's ranking, taken anew every epoch."""
+
+    def __init__(self, scorer: Scorer, train: Interactions, settings: TrainingSettings) -> None:
+        self.count, self._depth = settings.hard_negatives, settings.hard_negative_depth
+        self._ranking = LiveRanking(scorer, train, shown=1, depth=self._depth)
+
+    def begin(self, generator: torch.Generator) -> None:
+        """Take the ranking; the draws of this epoch come from the generator."""
+        self._ranking.refresh()
+        self._generator = generator
+
+    def draw(self, users: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Items of the top of each user's ranking: (b, count)."""
+        who = torch.from_numpy(users)
+        return self._ranking.current().draw(who, self.count, self._depth, self._generator).numpy()
 
 
 class ShownBatches:
