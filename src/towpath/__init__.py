@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from towpath.evaluation.protocols import EvalProtocol
     from towpath.evaluation.result import Evaluation
     from towpath.experiments.tune import Tuned
+    from towpath.memory import memory_limit
     from towpath.methods.method import Method
     from towpath.methods.recipe import Recipe
     from towpath.models.scorer import Scorer
@@ -39,13 +40,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Cleaning", "Columns", "Comparison", "Diagnosis", "Evaluation", "FeatureFiles", "Fit", "Interactions",
     "Positive", "Reading", "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "diagnose",
-    "evaluate", "fit", "load", "prepare", "read", "recommender", "refit", "save", "split", "tune",
+    "evaluate", "fit", "load", "memory_limit", "prepare", "read", "recommender", "refit", "save", "split",
+    "tune",
 ]  # fmt: skip
 
 SplitStrategy = Literal["leave-last-two", "time", "random"]
 SPLIT_STRATEGIES = get_args(SplitStrategy)  # of splitting
 
-# Where the types of the public functions live; they are imported when first asked for.
+# Where the types of the public functions and the limit of memory live; imported when first asked for.
 _HOMES = {
     "Cleaning": "towpath.data.cleaning",
     "Columns": "towpath.data.columns",
@@ -61,6 +63,7 @@ _HOMES = {
     "Recommender": "towpath.serving.recommender",
     "Split": "towpath.data.split",
     "Tuned": "towpath.experiments.tune",
+    "memory_limit": "towpath.memory",
 }
 
 

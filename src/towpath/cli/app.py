@@ -9,6 +9,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import Any
 
 import typer
@@ -81,7 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command.invoke(context)
         sys.stdout.flush()
 
-    return report_errors(run)
+    # What a command sets for itself, such as a limit of memory, ends with it.
+    return report_errors(lambda: copy_context().run(run))
 
 
 def report_errors(run: Callable[[], None]) -> int:

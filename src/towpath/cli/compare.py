@@ -11,6 +11,7 @@ from towpath.cli.compared import read_tuned, recipes_of, say_other_data
 from towpath.cli.options import Data, HowMany, Jobs, Preparation, Training, names_in, parse_settings, seeds_in
 from towpath.cli.output import Interrupted, Listing, Output, stopped
 from towpath.cli.prepare import read_data, split_data, use_threads
+from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
     from towpath.data.split import Part, Split
@@ -60,6 +61,7 @@ def compare(
     trained, so there is one row for each, whatever the methods.
     """
     use_threads(training.threads)
+    limit_memory(training.memory)
     from towpath.experiments.result_store import refuse_foreign
 
     tuned = read_tuned(options.tuned or ())

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from towpath.cli.groups import spread
-from towpath.cli.options import Data, DataOptions, Preparation
+from towpath.cli.options import Data, DataOptions, Memory, Preparation
 from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import read_data, record_of
 from towpath.errors import ConfigError
+from towpath.memory import limit_memory
 
 DataDir = Annotated[
     Path,
@@ -47,13 +48,14 @@ def fetch(name: Name, data_dir: DataDir, output: Output, source: Source = None) 
     output.show({"name": name, "path": str(path)}, Listing(name, ("file",), [(str(path),)]))
 
 
-def prepare(data: Data, out: Out, options: Preparation, output: Output) -> None:
+def prepare(data: Data, out: Out, options: Preparation, output: Output, memory: Memory = None) -> None:
     """Clean, encode and split data that may be larger than memory; fit takes the folder as DATA."""
     from towpath.data.prepared import SplitPlan, prepare
     from towpath.data.split import PARTS
     from towpath.files import refuse_unwritable
     from towpath.rng import Rng
 
+    limit_memory(memory)
     refuse_unwritable(out)
     if out.exists():
         raise ConfigError(f"{out} already exists; choose another --out.")
@@ -77,10 +79,11 @@ def prepare(data: Data, out: Out, options: Preparation, output: Output) -> None:
     output.show(result, Listing("Split", ("", ""), list(result.items())))
 
 
-def inspect(data: Data, options: DataOptions, output: Output) -> None:
+def inspect(data: Data, options: DataOptions, output: Output, memory: Memory = None) -> None:
     """Say what is in the data, and what is wrong with them."""
     from towpath.data.inspect import inspect
 
+    limit_memory(memory)
     found = inspect(read_data(data, options, output))
     result = asdict(found)
     lists = ("warnings", "features")

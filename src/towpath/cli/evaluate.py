@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from towpath.cli.options import DataOptions, Device, RunFolder, lengths_in
+from towpath.cli.options import DataOptions, Device, Memory, RunFolder, lengths_in
 from towpath.cli.output import Listing, Output
 from towpath.cli.outside import read_outside
 from towpath.cli.prepare import use_threads
 from towpath.errors import ConfigError
+from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
     from towpath.data.split import Part, Split
@@ -64,12 +65,14 @@ class EvaluateOptions:
         typer.Option("--rest", help="Discount what was shown lately, as repeats in the run's log say."),
     ] = False
     k: Annotated[str, typer.Option("--k", "-k", help="Length of the lists; several with commas.")] = "10"
+    memory: Memory = None
     device: Device = "cpu"
 
 
 def evaluate(run: RunFolder, options: EvaluateOptions, columns: DataOptions, output: Output) -> None:
     """Evaluate a run on events that it was not trained on: its own test part, or a file."""
     use_threads(1)
+    limit_memory(options.memory)
     protocol = _protocol(options)
     lengths = lengths_in(options.k)
     from towpath.device import device_named

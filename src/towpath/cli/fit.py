@@ -13,6 +13,7 @@ from towpath.cli.outside import read_outside
 from towpath.cli.prepare import read_data, record_of, split_data, use_threads
 from towpath.cli.track import tracker_of
 from towpath.errors import ConfigError
+from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
     from towpath.data.split import Split
@@ -77,6 +78,7 @@ class FitOptions:
 def fit(data: Data, options: FitOptions, training: Training, prepare: Preparation, output: Output) -> None:
     """Train a model and write it, with its split and history, to a run folder."""
     use_threads(training.threads)
+    limit_memory(training.memory)
     from towpath.methods.recipe import Recipe
     from towpath.serving.run import open_run, refuse_existing
 

@@ -23,6 +23,14 @@ Jobs = Annotated[int, typer.Option(min=1, help="Fits at the same time, each on o
 Device = Annotated[
     str, typer.Option(help="Where it is computed: cpu, cuda (cuda:1 is the second one) or mps.")
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="A limit such as 2GB that reading, training and scoring keep to; what cannot be done within it "
+        "is refused.",
+    ),
+]
 HowMany = Annotated[int, typer.Option("--k", "-k", help="Length of the lists.")]
 
 _COLUMNS, _CLEANING, _SPLIT = "Columns of your own files", "Cleaning", "Split"
@@ -168,6 +176,7 @@ class Training:
         int,
         typer.Option(min=1, help="Threads; with one, the same seed gives the same floats everywhere."),
     ] = 1
+    memory: Memory = None
     device: Device = "cpu"
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from towpath.cli.epochs import EpochLines
-from towpath.cli.options import DataOptions, RunFolder
+from towpath.cli.options import DataOptions, Memory, RunFolder
 from towpath.cli.output import Listing, Output
 from towpath.cli.outside import options_like
 from towpath.cli.prepare import read_data, use_threads
+from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
     from towpath.data.interactions import Interactions
@@ -27,11 +28,13 @@ class Making:
         bool, typer.Option("--resume", help="Go on with it if it is there: same run, same data.")
     ] = False
     threads: Annotated[int, typer.Option(min=1, help="Threads.")] = 1
+    memory: Memory = None
 
 
 def refit(run: RunFolder, making: Making, output: Output) -> None:
     """Train a run's recipe on all of its events, for the epochs that validation chose."""
     use_threads(making.threads)
+    limit_memory(making.memory)
     from towpath.serving.production import refit_run
     from towpath.serving.run import Run, refuse_existing
 
@@ -52,6 +55,7 @@ def update(
 ) -> None:
     """Go on from a run with new events: new users and items join, old ones keep what was learned."""
     use_threads(making.threads)
+    limit_memory(making.memory)
     from towpath.serving.production import update_run
     from towpath.serving.run import Run, refuse_existing
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from towpath.cli.options import Device, HowMany, RunFolder, names_in
+from towpath.cli.options import Device, HowMany, Memory, RunFolder, names_in
 from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import set_thread_variables, use_threads
 from towpath.errors import ConfigError
+from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
     from towpath.ranking.resting import Resting
@@ -76,6 +77,7 @@ class Which:
     now: Annotated[
         int | None, typer.Option(help="For --rest: the moment of the lists in the log's times; its end.")
     ] = None
+    memory: Memory = None
 
 
 def recommend(
@@ -88,6 +90,7 @@ def recommend(
         _show(lists, whom, output)
         return
     use_threads(1)
+    limit_memory(which.memory)
     from towpath.serving.batch import refuse_unknown_ending
     from towpath.serving.recommender import load
 

@@ -12,6 +12,7 @@ from towpath.cli.options import DataOptions, Jobs, Training, names_in, parse_set
 from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import read_data, use_threads
 from towpath.cli.simulate_serve import serve
+from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
     from towpath.experiments.loop import Arm
@@ -92,6 +93,7 @@ def run(folder: WorldFolder, options: RunOptions, training: Training, output: Ou
     --set KEY=VALUE holds for all arms; --set ipw.KEY=VALUE for one.
     """
     use_threads(training.threads)
+    limit_memory(training.memory)
     from towpath.experiments.loop import LoopSettings, Start, run_loop
     from towpath.experiments.pool import Work
     from towpath.models.registry import parse_settings as parsed

@@ -11,6 +11,7 @@ from towpath.cli.compared import recipes_of
 from towpath.cli.options import Training, names_in, parse_settings
 from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import use_threads
+from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
     from towpath.abtest.served_loop import ServedLoop
@@ -45,6 +46,7 @@ def serve(folder: WorldFolder, options: ServedOptions, training: Training, outpu
     --set KEY=VALUE holds for all arms; --set ipw.KEY=VALUE for one.
     """
     use_threads(training.threads)
+    limit_memory(training.memory)
     if options.out is not None:
         _run(folder, options, training, output, options.out)
         return

@@ -19,6 +19,7 @@ from towpath.cli.options import (
 )
 from towpath.cli.output import Interrupted, Listing, Output, stopped
 from towpath.cli.prepare import read_data, split_data, use_threads
+from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
     from towpath.data.split import Part, Split
@@ -61,6 +62,7 @@ def sweep(
     --set KEY=VALUE holds for all; --set ipw.KEY=VALUE for one method.
     """
     use_threads(training.threads)
+    limit_memory(training.memory)
     from towpath.experiments.result_store import refuse_earlier
     from towpath.experiments.sweep import SweepResult, labelled, sweep_recipes
     from towpath.files import refuse_unwritable

@@ -20,6 +20,7 @@ from towpath.cli.options import (
 )
 from towpath.cli.output import Interrupted, Listing, Output, stopped
 from towpath.cli.prepare import read_data, record_of, split_data, use_threads
+from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
     from towpath.experiments.trials import Trial
@@ -63,6 +64,7 @@ def tune(data: Data, options: TuneOptions, training: Training, prepare: Preparat
     --set KEY=VALUE keeps a setting as it is, or says where the search of it starts if --grid names it too.
     """
     use_threads(training.threads)
+    limit_memory(training.memory)
     from towpath.experiments.trials import refuse_other_folder, stored_trials
 
     tuning = _tuning(options, parse_settings(training.set), training.device)

@@ -14,6 +14,7 @@ from towpath.data.scan import file_errors, trust_statistics
 from towpath.data.sql import Side, Statements, distinct_ids, kept_codes, kept_ids
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import DataError
+from towpath.memory import refuse_beyond
 
 BATCH_ROWS = 1 << 17
 _INCOMPLETE = "SELECT COUNT(*) FROM raw WHERE user_id IS NULL OR item_id IS NULL"
@@ -79,7 +80,10 @@ def _account_for_lost_rows(connection: Engine, raw: Raw, cleaner: Cleaner, clean
 def _fill(connection: Engine, statements: Statements, rows: int) -> dict[str, Any]:
     """The columns of Interactions, filled batch by batch so that nothing is held twice."""
     names = ("user_code", "item_code", *statements.extras)
-    columns: dict[str, NDArray[Any]] = {name: np.empty(rows, FIELDS[name][1]) for name in names}
+    kinds = {name: np.dtype(FIELDS[name][1]) for name in names}
+    size = rows * sum(kind.itemsize for kind in kinds.values())
+    refuse_beyond(size, f"The table of {rows:,} events", "clean more away")
+    columns: dict[str, NDArray[Any]] = {name: np.empty(rows, kind) for name, kind in kinds.items()}
     start = 0
     for batch in connection.sql(statements.in_order(MISSING_TIME)).to_arrow_reader(BATCH_ROWS):
         for name, column in columns.items():

@@ -11,11 +11,15 @@ import pyarrow as pa
 
 from towpath.data.sql import FUNCTIONS
 from towpath.errors import ConfigError, DataError
+from towpath.memory import share_of_room
 
 # Sorting and joining want about this much per thread before they spill to the temporary folder.
 MEGABYTES_PER_THREAD = 150
 LEAST_MEGABYTES = 600
 MOST_THREADS = 8
+# Under a limit of memory: below so much DuckDB cannot even spill, and more than this share of what is left
+# would leave no room for the columns that come out.
+_FEWEST_MEGABYTES, _SHARE = 100, 0.6
 
 
 class Answer(Protocol):
@@ -81,15 +85,13 @@ def is_spark(name: str) -> bool:
 @contextmanager
 def engine() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection with bounded memory whose spill folder is gone afterwards, also after an error."""
-    threads = min(os.cpu_count() or 1, MOST_THREADS)
+    threads, megabytes = _bounds()
     with tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as spill:
         connection = duckdb.connect(":memory:")
         try:
             connection.execute("SET enable_progress_bar = false")
             connection.execute(f"SET threads = {threads}")
-            connection.execute(
-                f"SET memory_limit = '{max(LEAST_MEGABYTES, threads * MEGABYTES_PER_THREAD)}MB'"
-            )
+            connection.execute(f"SET memory_limit = '{megabytes}MB'")
             connection.execute(f"SET temp_directory = {quote_literal(spill)}")
             # Text without an offset must not mean something else on a machine in another time zone.
             connection.execute("SET TimeZone = 'UTC'")
@@ -107,6 +109,19 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
             ) from error
         finally:
             connection.close()
+
+
+def _bounds() -> tuple[int, int]:
+    """Threads and megabytes that DuckDB may use."""
+    threads = min(os.cpu_count() or 1, MOST_THREADS)
+    usual = max(LEAST_MEGABYTES, threads * MEGABYTES_PER_THREAD)
+    allowed = share_of_room(
+        usual * 10**6, _FEWEST_MEGABYTES * 10**6, "Reading or splitting events", share=_SHARE
+    )
+    megabytes = allowed // 10**6
+    if megabytes < usual:
+        threads = max(1, min(threads, megabytes // MEGABYTES_PER_THREAD))
+    return threads, megabytes
 
 
 def quote_literal(value: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from towpath.errors import TrainingError
+from towpath.memory import current_limit, limit_memory
 
 Shared = TypeVar("Shared")
 Job = TypeVar("Job")
@@ -46,7 +47,9 @@ def workers(
         yield lambda batch: (do(shared, job) for job in batch)
         return
     # Spawned, not forked: torch's threads do not survive a fork.
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _start_worker, (do, shared)) as pool:
+    with ProcessPoolExecutor(
+        jobs, get_context("spawn"), _start_worker, (do, shared, _share_of_memory(jobs))
+    ) as pool:
         others = set(active_children())
         try:
             yield lambda batch: _results(pool, batch)
@@ -82,8 +85,15 @@ def _ctrl_c_held_back() -> Iterator[None]:
 _worker: tuple[Callable[[Any, Any], Any], Any] | None = None
 
 
-def _start_worker(do: Callable[[Shared, Job], Result], shared: Shared) -> None:
+def _share_of_memory(jobs: int) -> int | None:
+    """What each worker may use of the limit of memory, if there is one; the process that waits counts too."""
+    limit = current_limit()
+    return None if limit is None else limit // (jobs + 1)
+
+
+def _start_worker(do: Callable[[Shared, Job], Result], shared: Shared, memory: int | None) -> None:
     global _worker
+    limit_memory(memory)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is ended by the one that started it
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     Thread(target=_leave_with_parent, daemon=True).start()

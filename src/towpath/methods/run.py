@@ -7,6 +7,7 @@ from pathlib import Path
 from towpath.data.split import Split
 from towpath.device import device_named
 from towpath.evaluation.evaluate import Validator
+from towpath.memory import refuse_beyond
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import method_named
 from towpath.models.capabilities import NeedsPretraining
@@ -17,6 +18,8 @@ from towpath.training.fit import EpochMetrics, Fit
 from towpath.training.loop import train, train_for
 from towpath.training.plain import PlainLearner
 from towpath.training.task import TrainingTask
+
+_BYTES_PER_EVENT = 24
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ def fit(
     if not any(p.requires_grad for p in scorer.parameters()):
         done = Fit(scorer, (), 0, "the model is whole from its start; there is nothing to train")
         return replace(done, recipe=recipe)
+    _refuse_large(scorer, split, recipe)
     task = TrainingTask(scorer, split.train, resolved.training, rng)
     if checkpoint is None or not checkpoint.exists():
         _prepare(task, fixed)
@@ -60,6 +64,20 @@ def fit(
     else:
         done = train(learner, _validation(split), resolved.training, checkpoint=checkpoint, watch=watch)
     return replace(done, recipe=recipe)
+
+
+def _refuse_large(scorer: Scorer, split: Split, recipe: Recipe) -> None:
+    """Nothing, unless what training adds to the model cannot stay below the limit of memory.
+
+    That is two moments and the best epoch's copy of every parameter, and of every event the keys by which
+    negatives are told apart and the columns of an epoch.
+    """
+    parameters = sum(p.numel() * p.element_size() for p in scorer.parameters())
+    refuse_beyond(
+        3 * parameters + _BYTES_PER_EVENT * len(split.train),
+        f"Training {recipe.model_name} on {len(split.train):,} events",
+        "lower embedding_dim",
+    )
 
 
 def _prepare(task: TrainingTask, fixed: FixedEpochs | None) -> None:

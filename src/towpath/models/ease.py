@@ -12,6 +12,7 @@ from torch import Tensor
 
 from towpath.data.interactions import Histories, Interactions
 from towpath.errors import ConfigError
+from towpath.memory import refuse_beyond
 from towpath.models.fold_in import distinct_pairs
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
@@ -94,6 +95,8 @@ def refuse_large_catalogue(items: int) -> None:
             f"EASE keeps a dense item-by-item matrix and takes at most {_MOST_ITEMS:,} items; "
             f"these data have {items:,}. Raise --min-per-item, or fit mf from a random start."
         )
+    # The matrix itself, and the two that it is solved from.
+    refuse_beyond(12 * items**2, f"EASE of {items:,} items", "raise --min-per-item")
 
 
 def interaction_matrix(train: Interactions) -> "sparse.csr_matrix":

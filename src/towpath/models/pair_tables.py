@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
 from towpath.kernels.inner_products import usable
+from towpath.memory import refuse_beyond
 from towpath.models.item_table import start_vectors
 from towpath.models.scorer import Context, Sizes
 from towpath.rng import Rng
@@ -16,6 +17,9 @@ SPARSE_FROM_ROWS = 30_000
 
 def table_of(rows: int, width: int) -> nn.Embedding:
     """A table of vectors, to be filled; a large one is trained by the rows of each batch alone."""
+    refuse_beyond(
+        4 * rows * width, f"A table of {rows:,} vectors of {width:,} numbers", "lower embedding_dim"
+    )
     # In numpy's memory: it asks for large pages, torch does not, and look-ups go all over the table.
     memory = np.empty((rows, width), dtype=np.float32)
     memory[:] = 0

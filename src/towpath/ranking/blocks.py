@@ -11,6 +11,7 @@ from torch import Tensor
 
 from towpath.data.interactions import Histories
 from towpath.data.vocabulary import UNKNOWN
+from towpath.memory import share_of_room
 
 NOTHING = -1  # in a list of items: no item here
 
@@ -36,11 +37,14 @@ class Block:
 def rows_per_block(width: int, *, budget: int = 2**28, bytes_per_score: int = 16) -> int:
     """How many users to score at once against `width` candidates, at least one.
 
-    The working set stays under `budget` bytes if a score needs at most `bytes_per_score` on its way (itself,
-    a copy to hide candidates in, a comparison, one more in the model).
+    Under a limit of memory the budget is at most half of what is left. The working set stays under `budget`
+    bytes if a score needs at most `bytes_per_score` on its way (itself, a copy to hide candidates in, a
+    comparison, one more in the model).
     """
+    row = bytes_per_score * max(width, 1)
+    budget = share_of_room(budget, row, f"Scoring {width:,} items for one user")
     in_cache = max(_FEWEST_ROWS, _CACHED_SCORES // max(width, 1))
-    return max(1, min(in_cache, budget // (bytes_per_score * max(width, 1))))
+    return max(1, min(in_cache, budget // row))
 
 
 def catalogue_blocks(users: NDArray[np.int64], n_items: int, hidden: Histories | None) -> Iterator[Block]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special  # not scipy.stats, which takes another 24 MB
 
 from towpath.stats.estimate import Estimate
 
@@ -39,7 +39,7 @@ def normal_interval(values: Values, level: float = LEVEL) -> Estimate:
     0.5
     """
     n, mean = len(values), float(np.mean(values))
-    half = float(stats.norm.ppf((1 + level) / 2) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else np.inf
+    half = float(special.ndtri((1 + level) / 2) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else np.inf
     return Estimate(mean, mean - half, mean + half, n, f"{level:.0%} normal interval", level)
 
 
@@ -190,9 +190,9 @@ def gamma_interval(weights: Values, counts: Values, level: float = LEVEL) -> Est
     n, alpha = len(weights), 1 - level
     shares = weights / n
     y, s, most = float(shares @ counts), float(shares**2 @ counts), float(shares.max(initial=0.0))
-    low = float(stats.gamma.ppf(alpha / 2, y**2 / s, scale=s / y)) if y > 0 else 0.0
+    low = float(special.gammaincinv(y**2 / s, alpha / 2) * s / y) if y > 0 else 0.0
     y_high, s_high = y + most, s + most**2
-    high = float(stats.gamma.ppf(1 - alpha / 2, y_high**2 / s_high, scale=s_high / y_high)) if most else 0.0
+    high = float(special.gammaincinv(y_high**2 / s_high, 1 - alpha / 2) * s_high / y_high) if most else 0.0
     return Estimate(y, low, high, n, f"{level:.0%} gamma interval (Fay and Feuer)", level)
 
 

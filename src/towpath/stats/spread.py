@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from towpath.stats.estimate import Estimate
 from towpath.stats.intervals import LEVEL
@@ -48,7 +48,7 @@ def t_interval(values: Sequence[float]) -> Estimate:
     Right where the values are independent and about normal.
     """
     mean, n = float(np.mean(values)), len(values)
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1) * np.std(values, ddof=1) / n**0.5)
+    half = float(special.stdtrit(n - 1, (1 + LEVEL) / 2) * np.std(values, ddof=1) / n**0.5)
     return Estimate(mean, mean - half, mean + half, n, "95 % t-interval over seeds", LEVEL)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from torch import Tensor
 
 from towpath.errors import TrainingError
+from towpath.memory import refuse_exceeded
 from towpath.models.scorer import Scorer
 from towpath.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from towpath.training.fit import EpochMetrics, Fit
@@ -74,6 +75,7 @@ def _epoch(learner: Learner, progress: Progress, validate: Callable[[Scorer], Ep
     trained = time.perf_counter()
     _refuse_broken_numbers(row, progress)  # which player broke is known here, and no longer by its scores
     row |= validate(learner.scorer)
+    refuse_exceeded("Training", "lower embedding_dim or batch_size")
     row |= {"seconds": trained - began, "validation_seconds": time.perf_counter() - trained}
     _refuse_broken_numbers(row, progress)
     return row
