@@ -58,8 +58,8 @@ CASES = {
     "limited": Case(
         "the same with --memory 800MB", 50_000, 100_000, 5_000_000, most=800, options=("--memory", "800MB")
     ),
-    "items": Case("2 million items, 5 million events: fit", 20_000, 2_000_000, 5_000_000, most=3000),
-    "user": Case("a user with a million events: fit", 20_000, 1_000_000, 3_000_000, heavy=1_000_000),
+    "items": Case("2 million items, 5 million events: fit", 5_000, 2_000_000, 5_000_000, most=3000),
+    "user": Case("a user with a million events: fit", 5_000, 1_000_000, 3_000_000, heavy=1_000_000),
     "ranking": Case("full ranking of 200,000 items", 20_000, 200_000, 2_000_000, evaluate=True),
 }
 
@@ -71,7 +71,8 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="a share of every size, to try it out")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        imports = _Runner(Path(folder)).run(Case("", 20, 20, 100)).megabytes
+        # Twice: the first may compile loops, which takes memory of its own.
+        imports = [_Runner(Path(folder)).run(Case("", 20, 20, 100)).megabytes for _ in range(2)][-1]
         rows = [
             _row(CASES[n].scaled(options.scale), imports, Path(folder)) for n in options.only if n in CASES
         ]
