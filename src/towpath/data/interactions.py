@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,9 @@ class Histories:
     """
 
     starts: NDArray[np.int64]  # (users + 1,)
-    items: NDArray[np.int32]  # (n,)
+    items: NDArray[
+        Any
+    ]  # (n,) codes; or anything else that there is one of for each event, such as its weight
 
     @classmethod
     def packed(cls, lengths: NDArray[np.integer], items: NDArray[np.int32]) -> "Histories":
@@ -40,7 +43,7 @@ class Histories:
         """How many items each user has: (users,)."""
         return np.diff(self.starts)
 
-    def pairs_of(self, users: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def pairs_of(self, users: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """All items of these users as (place in `users`, item), both (m,)."""
         counts = self.lengths[users]
         rows = np.repeat(np.arange(len(users)), counts)
@@ -62,9 +65,7 @@ class Histories:
         owners = np.searchsorted(self.starts, rows, side="right") - 1
         return self.between(self.starts[owners], rows, longest)
 
-    def between(
-        self, starts: NDArray[np.int64], ends: NDArray[np.integer], longest: int
-    ) -> NDArray[np.int64]:
+    def between(self, starts: NDArray[np.int64], ends: NDArray[np.integer], longest: int) -> NDArray[Any]:
         """The last `longest` items of each run [start, end) of the packed array, padded like `padded`."""
         counts = np.minimum(ends - starts, longest)
         back = np.arange(int(counts.max(initial=0)), 0, -1)  # (h,) h, h - 1, ..., 1 steps before the end

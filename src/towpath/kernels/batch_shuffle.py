@@ -8,12 +8,14 @@ Compiled by numba where it is installed; without it numpy does the same, several
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from towpath.kernels.available import AVAILABLE
 
+Value = TypeVar("Value", bound=np.generic)  # of a column
 # Rows that are drawn at once while batches are evened out.
 _DRAWN = 4096
 
@@ -25,7 +27,7 @@ class BatchAssignment:
     batches: NDArray[np.int32]
     size: int
 
-    def column(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+    def column(self, values: NDArray[Value]) -> NDArray[Value]:
         """The values (n,) of the rows, batch after batch."""
         if not AVAILABLE:
             return self.column_plainly(values)
@@ -35,7 +37,7 @@ class BatchAssignment:
         compiled.gather_assigned(self.batches, self.size, values, assignment)
         return assignment
 
-    def column_plainly(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
+    def column_plainly(self, values: NDArray[Value]) -> NDArray[Value]:
         """The same by numpy."""
         return values[np.argsort(self.batches, kind="stable")]
 

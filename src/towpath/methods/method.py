@@ -45,6 +45,8 @@ class Method(Generic[S]):
     closed_form: bool = False
     # Whether it can train by the softmax loss: what weighs single pairs cannot.
     softmax: bool = False
+    # Whether it can weigh positives by their values.
+    value_weights: bool = False
     # Whether it learns from what was shown and not clicked, so that it needs data with impressions.
     needs_impressions: bool = False
     # The settings that name the model of a player next to f, each with the settings that naming one implies.

@@ -77,6 +77,7 @@ class Recipe:
         model, training, method = (parse_settings(k, s) for k, s in zip(kinds, shares, strict=True))
         assert isinstance(training, TrainingSettings)
         self._refuse_softmax(training)
+        self._refuse_weights(training)
         refuse_unlearnable(model_type(self.model), training)
         method_named(self.method).refuse(training, method)
         return Resolved(model, training, method)
@@ -113,6 +114,22 @@ class Recipe:
             raise ConfigError(
                 f"The method {self.method_name!r} weighs single pairs, and loss=softmax has none; use "
                 "loss=logistic, or the method 'plain'."
+            )
+
+    def _refuse_weights(self, training: TrainingSettings) -> None:
+        if training.weights == "none":
+            return
+        if not method_named(self.method).value_weights:
+            raise ConfigError(
+                f"The method {self.method_name!r} does not weigh positives by their values; leave weights "
+                "out, or use the method 'plain'."
+            )
+        refuse_untrainable(self.model, "weights=value")
+        sequences = model_type(self.model).trains_on_sequences
+        if training.loss == "softmax" and training.pairs == "catalogue" and not sequences:
+            raise ConfigError(
+                "weights=value with loss=softmax needs one positive in each row, and pairs=catalogue has all "
+                "of a user; use pairs=sampled or loss=logistic."
             )
 
     def _refuse_other_models(self) -> None:

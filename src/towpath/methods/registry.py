@@ -52,7 +52,15 @@ IMPRESSIONS = {"learning_rate": 0.01, "l2": 0.02, "negatives": 3}
 
 
 _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
-    Method("plain", PlainSettings, PlainLearner, grid=grids.FIT, softmax=True, closed_form=True),
+    Method(
+        "plain",
+        PlainSettings,
+        PlainLearner,
+        grid=grids.FIT,
+        softmax=True,
+        value_weights=True,
+        closed_form=True,
+    ),
     Method(
         "transport",
         TransportSettings,

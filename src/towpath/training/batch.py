@@ -15,11 +15,13 @@ class Batch:
     """Pairs to be scored, with their labels.
 
     context: of b users. items: (b, k), or (1, k) where all users share them. labels: (b, k), 1 for positives.
+    weights: how much each row (b, 1) or pair (b, k) counts; None: all the same.
     """
 
     context: Context
     items: Tensor
     labels: Tensor
+    weights: Tensor | None = None
 
 
 class Batches(Protocol):

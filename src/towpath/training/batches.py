@@ -1,12 +1,14 @@
 """The pairs that a step of training looks at: sampled tuples, users with the whole catalogue, or windows."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from towpath.data.interactions import Interactions
+from towpath.data.interactions import Histories, Interactions
 from towpath.device import device_of
 from towpath.errors import DataError
 from towpath.kernels.batch_shuffle import assign_batches
@@ -15,6 +17,7 @@ from towpath.ranking.snapshot import LiveRanking
 from towpath.rng import Rng
 from towpath.training.batch import Batch as Batch  # what is made here
 from towpath.training.batch import Batches as Batches
+from towpath.training.event_weights import event_weights, refuse_weighted_showings
 from towpath.training.impressions import ShownBatches
 from towpath.training.negatives import Draw, TrainingNegatives
 from towpath.training.settings import TrainingSettings
@@ -34,6 +37,7 @@ def make_batches(
     further than it does. Windows of histories are always cut for the scorer.
     """
     if settings.pairs == "shown":
+        refuse_weighted_showings(settings)
         return ShownBatches(train, scorer, settings.batch_size, history_length)
     if scorer.trains_on_sequences:
         return WindowBatches(train, scorer, settings, TrainingNegatives(train, scorer, settings, ranking))
@@ -63,6 +67,7 @@ class CatalogueBatches:
         # Users without positives teach nothing, users who have everything cannot be shown anything.
         lengths = train.histories.lengths
         self._users = np.flatnonzero((lengths > 0) & (lengths < train.n_items))
+        self._weights = event_weights(train, settings)
         # As many users as have batch_size positives together, so that a step means the same as when sampled.
         positives = settings.batch_size_for(len(train))
         self._per_batch = max(1, round(positives * len(self._users) / max(1, len(train))))
@@ -82,7 +87,18 @@ class CatalogueBatches:
             rows, items = self.train.histories.pairs_of(users)
             labels[torch.from_numpy(rows), torch.from_numpy(items).long()] = 1
             context = context_of(self._scorer, users, self.train.histories, self._history_length)
-            yield Batch(context, self._items, labels.to(self._device))
+            yield Batch(context, self._items, labels.to(self._device), self._weigh(users, labels))
+
+    def _weigh(self, users: NDArray[np.int64], labels: Tensor) -> Tensor | None:
+        """Each positive by its weight, every other item as one: (b, items)."""
+        if self._weights is None:
+            return None
+        weights = torch.ones_like(labels)
+        histories = self.train.histories
+        rows, items = histories.pairs_of(users)
+        _, own = Histories(histories.starts, self._weights).pairs_of(users)
+        weights[torch.from_numpy(rows), torch.from_numpy(items).long()] = torch.from_numpy(own)
+        return weights.to(self._device)
 
 
 class SampledBatches:
@@ -102,10 +118,11 @@ class SampledBatches:
         self._device = device_of(scorer)
         # The rows themselves are asked only for what came before them.
         self._rows: NDArray[np.int32] | None = None
-        self._users, self._items = train.users, train.items
+        self._users, self._items, self._weights = train.users, train.items, event_weights(train, settings)
         if len(exhausted := self._negatives.exhausted):
             self._rows = np.flatnonzero(~np.isin(train.users, exhausted)).astype(np.int32)
             self._users, self._items = train.users[self._rows], train.items[self._rows]
+            self._weights = None if self._weights is None else self._weights[self._rows]
         if len(self._users) == 0:
             raise DataError(
                 f"Every one of the {train.n_users:,} users has interacted with all {train.n_items:,} items; "
@@ -129,12 +146,17 @@ class SampledBatches:
         assignment = assign_batches(len(self._users), self._batch_size, rng.numpy(name + "order", number))
         users, items = assignment.column(self._users), assignment.column(self._items)
         rows = None if self._rows is None or not self._history_length else assignment.column(self._rows)
+        weights = None if self._weights is None else assignment.column(self._weights)
         del assignment
         draw = self._negatives.drawer(number, rng, name)
         for start in range(0, len(users), self._batch_size):
             some = slice(start, start + self._batch_size)
             past = self._past(None if rows is None else rows[some], len(users[some]))
-            yield self._batch(past, users[some].astype(np.int64), items[some], draw)
+            batch = self._batch(past, users[some].astype(np.int64), items[some], draw)
+            yield batch if weights is None else replace(batch, weights=self._column(weights[some]))
+
+    def _column(self, weights: NDArray[np.float32]) -> Tensor:
+        return torch.from_numpy(weights)[:, None].to(self._device)
 
     def _past(self, rows: NDArray[np.int32] | None, count: int) -> NDArray[np.int64]:
         if rows is None:

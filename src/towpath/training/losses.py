@@ -55,12 +55,17 @@ def softmax_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return -(log_softmax(logits, dim=1) * labels).sum(1) / labels.sum(1)
 
 
-def catalogue_softmax_risk(states: Tensor, table: Tensor, targets: Tensor) -> Tensor:
+def catalogue_softmax_risk(
+    states: Tensor, table: Tensor, targets: Tensor, weights: Tensor | None = None
+) -> Tensor:
     """Mean of `softmax_loss` over states (b, d), each with one positive (b,) among all rows of table (n, d).
 
-        R = (1/b) sum_j  log sum_i e^<s_j, t_i> - <s_j, t_target(j)>
+        R = (1/b) sum_j  w_j (log sum_i e^<s_j, t_i> - <s_j, t_target(j)>)
 
     The (b, n) logits are never held at once.
     """
-    even = states.new_full((len(states),), 1 / len(states))
-    return weighted_log_normaliser(states, table, even) - (states * table[targets]).sum(1).mean()
+    if weights is None:
+        even = states.new_full((len(states),), 1 / len(states))
+        return weighted_log_normaliser(states, table, even) - (states * table[targets]).sum(1).mean()
+    share = weights / len(states)
+    return weighted_log_normaliser(states, table, share) - (states * table[targets]).sum(1) @ share

@@ -51,19 +51,30 @@ class PlainLearner(Learner):
         with torch.no_grad():
             scores, norm = scorer.score_with_norm(context, items)
             slopes = logistic_slope(scores, batch.labels).mul_(1 / scores.numel())
+            if batch.weights is not None:
+                slopes.mul_(batch.weights)
             self._optimiser.apply_gradients(scorer.gradients(context, items, slopes, self._training.l2))
-            return logistic_loss(scores, batch.labels).mean() + self._training.l2 * norm
+            return _weighted(logistic_loss(scores, batch.labels), batch).mean() + self._training.l2 * norm
 
     def _loss(self, batch: Batch) -> Tensor:
         if self._training.loss == "softmax" and self._whole_catalogue_at_each_step:
             return catalogue_softmax_risk(
-                *with_factors(self.scorer).factors(batch.context), batch.items[:, 0]
+                *with_factors(self.scorer).factors(batch.context),
+                batch.items[:, 0],
+                None if batch.weights is None else batch.weights[:, 0],
             )
         scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
         loss = softmax_loss if self._training.loss == "softmax" else logistic_loss
-        return loss(scores, batch.labels).mean() + self._training.l2 * norm
+        return _weighted(loss(scores, batch.labels), batch).mean() + self._training.l2 * norm
 
     @property
     def _whole_catalogue_at_each_step(self) -> bool:
         """Whether scores of all items would be too many to hold, so that only positives are in a batch."""
         return self.scorer.trains_on_sequences and self._training.pairs == "catalogue"
+
+
+def _weighted(losses: Tensor, batch: Batch) -> Tensor:
+    """The losses of pairs (b, k) or rows (b,), each times its weight."""
+    if batch.weights is None:
+        return losses
+    return losses * (batch.weights if losses.dim() > 1 else batch.weights[:, 0])

@@ -27,6 +27,11 @@ class TrainingSettings(Settings):
         description="`logistic`: each pair on its own; `softmax`: the positive item against all "
         "others of the step, the sampled ones or the whole catalogue as `pairs` says.",
     )
+    weights: Literal["none", "value"] = Field(
+        "none",
+        description="How much each positive counts: all the same (`none`), or by its `value` (a rating, a "
+        "count, --event-weight), divided by their mean: a value of 3 counts as three events of value 1.",
+    )
     windows: Literal["last", "random", "all"] = Field(
         "random",
         description="Which part of each history an epoch uses, for models that train on every step of a "

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from towpath.data.interactions import PADDING, Interactions
+from towpath.data.interactions import PADDING, Histories, Interactions
 from towpath.device import device_of
 from towpath.errors import ConfigError, DataError
 from towpath.models.scorer import Context, Scorer
 from towpath.rng import Rng
 from towpath.training.batch import Batch
+from towpath.training.event_weights import event_weights
 from towpath.training.negatives import Draw, TrainingNegatives
 from towpath.training.settings import TrainingSettings
 
@@ -45,6 +47,8 @@ class WindowBatches:
     ) -> None:
         self.train = train
         self._settings, self._negatives = settings, negatives
+        weights = event_weights(train, settings)
+        self._weights = None if weights is None else Histories(train.histories.starts, weights)
         self._longest = scorer.history_length
         self._device = device_of(scorer)
         steps = train.histories.lengths - 1
@@ -109,7 +113,15 @@ class WindowBatches:
         labels = torch.zeros(items.shape, device=self._device)
         labels[:, 0] = 1
         tensors = (torch.from_numpy(a).to(self._device) for a in (users, past.astype(np.int64), steps))
-        return Batch(Context(*tensors), torch.from_numpy(items).to(self._device), labels)
+        weights = self._weigh(windows, steps)
+        return Batch(Context(*tensors), torch.from_numpy(items).to(self._device), labels, weights)
+
+    def _weigh(self, windows: _Windows, steps: NDArray[np.int64]) -> Tensor | None:
+        """The weight of what followed each step: (b, 1)."""
+        if self._weights is None:
+            return None
+        following = self._weights.between(windows.begins + 1, windows.ends + 1, self._longest)
+        return torch.from_numpy(following.ravel()[steps, None]).to(self._device)
 
 
 def refuse_unlearnable(model: type[Scorer], settings: TrainingSettings) -> None:
