@@ -12,7 +12,7 @@ from towpath.data.whole import all_for_training, whole_split
 from towpath.errors import ConfigError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import FixedEpochs, fit
-from towpath.models.growth import take_over
+from towpath.models.growth import SideFeatures, take_over
 from towpath.serving.run import Plan, Run, open_run, recipe_of
 from towpath.training.fit import EpochMetrics, Fit
 
@@ -46,8 +46,9 @@ def update_run(
 ) -> tuple[Run, Added]:
     """A run that goes on from this one for some epochs, on all its events and the new ones.
 
-    Users and items that are new get a code behind the others and start at the mean of what was learned;
-    everyone else goes on from their own vectors. A model in closed form is solved anew.
+    Users and items that are new get a code behind the others and start where their features put them, at the
+    mean of what was learned if they have none; everyone else goes on from their own vectors. A model in
+    closed form is solved anew.
     """
     old = whole_split(run.split)
     repeats = run.record["data"].get("repeats", "first")
@@ -57,7 +58,8 @@ def update_run(
     plan = Plan(
         split, recipe_of(run), {**_record(run, "update"), "added": asdict(added), "update_epochs": epochs}
     )
-    fixed = FixedEpochs(epochs, lambda fresh: take_over(scorer, fresh))
+    features = SideFeatures(train.user_features, train.item_features)
+    fixed = FixedEpochs(epochs, lambda fresh: take_over(scorer, fresh, features))
     return _trained(out, plan, fixed, resume, watch), added
 
 
