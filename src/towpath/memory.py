@@ -27,7 +27,7 @@ _MMAP_THRESHOLD, _RETURNED_FROM = -3, 4 * 2**20
 @dataclass(frozen=True)
 class _Limit:
     bytes: int
-    peak_before: int  # what the process had taken at most before there was a limit
+    peak_before: int  # the peak of the process before there was a limit
 
 
 _current: ContextVar[_Limit | None] = ContextVar("towpath_memory_limit", default=None)
@@ -104,7 +104,7 @@ def refuse_beyond(needed: int, what: str, advice: str) -> None:
 
 
 def refuse_exceeded(what: str, advice: str) -> None:
-    """Nothing, unless the process has taken more than the limit since that was set."""
+    """Nothing, unless the process has held more than the limit since that was set."""
     limit = _current.get()
     if limit is not None and peak() > max(limit.bytes, limit.peak_before):
         raise _too_little(limit, f"{what} took {size_text(peak())}", advice)
