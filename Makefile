@@ -6,7 +6,7 @@ STAMP = $(VENV)/.installed
 # Two test processes, one thread each: more threads than cores make small torch operations many times slower.
 ONE_THREAD = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint types docs reference bench clean
+.PHONY: demo test lint types docs reference reproduce bench clean
 
 demo: $(STAMP)
 	$(BIN)/towpath demo --out demo
@@ -27,6 +27,11 @@ docs: $(STAMP)
 # The reference pages docs/settings.md and docs/commands.md, written from the code, and tables from result files.
 reference: $(STAMP)
 	$(BIN)/python docs/generated.py
+
+# One cell of a published table again, such as CELL=table-1-ml-1m/DT-MCF; DATA is the folder with the public sets.
+reproduce: $(STAMP)
+	$(BIN)/towpath paper reproduce "$(CELL)" --seed $(or $(SEED),0) --out build/reproduced \
+		$(if $(DATA),--data-dir $(DATA))
 
 # With the peers too, in environments of their own under build/peers: a table in build/bench/peers.md. DATA is a
 # folder with the public sets, if they are not to be fetched.

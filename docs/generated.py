@@ -175,8 +175,10 @@ def _wrap(text: str, indent: str = "") -> str:
 PAGES = {"settings.md": settings_text, "commands.md": commands_text}
 
 if __name__ == "__main__":
+    import claims
     import tables
 
+    claims.write()
     tables.fill_pages()
     for name, text in PAGES.items():
         (Path(__file__).parent / name).write_text(text(), encoding="utf-8")

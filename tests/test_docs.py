@@ -1,12 +1,14 @@
 """What the documentation says is run, or at least compared with the program."""
 
 import csv
+import importlib
 import json
 import math
 import re
 import shlex
 import sys
 from pathlib import Path
+from statistics import mean
 from typing import Literal, get_args, get_origin
 
 import pytest
@@ -15,6 +17,7 @@ from typer.main import get_command
 from towpath.cli import main
 from towpath.cli.app import app
 from towpath.errors import TrainingError
+from towpath.experiments.paper.record import folder_name
 from towpath.methods.registry import METHODS
 from towpath.models.registry import MODELS
 from towpath.rng import Rng
@@ -30,6 +33,8 @@ PAGES = [
     *sorted((ROOT / "docs" / "results" / "appendix").glob("*.md")),
 ]
 MARKDOWN = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+RESULT_FILES = sorted((ROOT / "docs" / "results").glob("*/results.json"))
+IMPRESSIONS = sorted((ROOT / "docs" / "results" / "impressions").glob("*.csv"))
 WIDEST = 120
 NUMBER = re.compile(r"\d+\.?\d*")
 
@@ -170,12 +175,33 @@ def test_python_on_the_task_pages_runs(page, header, in_folder):
 
 
 @pytest.fixture
-def generated(monkeypatch):
+def script(monkeypatch):
+    """A function from a name to that script of the documentation; forgotten afterwards."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    import generated
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in {"generated", "tables", "claims", "narrow"} & (set(sys.modules) - before):
+        sys.modules.pop(name)
 
-    yield generated
-    sys.modules.pop("generated")
+
+@pytest.fixture
+def generated(script):
+    return script("generated")
+
+
+@pytest.fixture
+def tables(script):
+    return script("tables")
+
+
+@pytest.fixture
+def claims(script):
+    return script("claims")
+
+
+@pytest.fixture
+def narrow(script):
+    return script("narrow")
 
 
 @pytest.mark.parametrize("page", ["settings.md", "commands.md"])
@@ -213,20 +239,50 @@ def test_settings_are_listed_with_default_and_range(generated):
     assert "No settings" in generated.settings_list(METHODS["plain"].settings_type)
 
 
-@pytest.fixture
-def tables(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    import tables
-
-    yield tables
-    sys.modules.pop("tables")
-
-
 def test_tables_of_result_pages_are_those_of_their_files(tables):
     assert len(tables.pages()) > 5
     for page in tables.pages():
         text = page.read_text(encoding="utf-8")
         assert tables.filled(text) == text, f"{page.name} is not what its files say: run `make reference`"
+
+
+def test_claims_are_those_of_the_committed_results(claims):
+    page = (ROOT / "docs" / "results" / "claims.md").read_text(encoding="utf-8")
+    assert page == claims.claims_text(), "docs/results/claims.md is out of date: run `make reference`"
+    assert (ROOT / "README.md").read_text(encoding="utf-8") == claims.readme_text()
+    verdicts = claims.verdicts()
+    assert len(verdicts) > 20
+    words = " ".join(page.split())
+    assert all(" ".join(one.evidence.split()) in words for one in verdicts)
+
+
+@pytest.mark.parametrize("path", RESULT_FILES, ids=lambda path: path.parent.name)
+def test_a_committed_result_is_from_a_full_run_and_its_page_has_its_numbers(path):
+    results = json.loads(path.read_text(encoding="utf-8"))
+    assert not results["quick"], "a page from --quick is no result"
+    assert "--quick" not in results["command"]
+    (data,) = results["arenas"]
+    assert path.parent.name == folder_name(results["experiment"], [data])
+    page, sweeps = (path.parent / "results.md").read_text(encoding="utf-8"), "figure-ipw-threshold"
+    for column, measures in results["arenas"][data]["columns"].items():
+        assert column in page or results["experiment"] == sweeps
+        assert all(f"{mean(values):.2f}" in page for values in measures.values()) or sweeps in str(path)
+    cells = {cell for row in re.findall(r"^\|.*$", page, re.M) for cell in row.strip("|").split("|")}
+    shown = {cell.strip().strip("*_") for cell in cells}
+    for table in path.parent.glob("table-*.csv"):
+        with table.open(encoding="utf-8", newline="") as file:
+            head, *_ = csv.reader(file)
+        assert head[0] in shown
+
+
+@pytest.mark.parametrize("path", IMPRESSIONS, ids=lambda path: path.stem)
+def test_pages_of_impressions_have_the_numbers_of_their_files(path):
+    page = path.with_suffix(".md").read_text(encoding="utf-8")
+    with path.open(encoding="utf-8", newline="") as file:
+        _, *rows = csv.reader(file)
+    assert rows
+    for row in rows:
+        assert f"| {' | '.join(row)} |" in page
 
 
 def test_a_number_on_the_main_page_of_results_stands_in_one_of_its_tables():
@@ -246,15 +302,6 @@ def test_a_table_has_the_columns_and_rows_that_are_asked_for(tables, tmp_path, m
     assert made.endswith("-->\n\n| method | y |\n| --- | --- |\n| two | 4 |\n| one | 2 |\n\nText.\n")
     assert tables.filled(made) == made
     assert tables.filled("<!-- table: b.json -->\n").endswith("| one | 1.50 ± 0.71 |\n| two | 3.00 |\n")
-
-
-@pytest.fixture
-def narrow(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    import narrow
-
-    yield narrow
-    sys.modules.pop("narrow")
 
 
 def test_wide_pages_are_made_narrow(narrow):

@@ -1,5 +1,6 @@
 """towpath paper: listed, run, stopped, rendered, and refused in one sentence."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ def test_the_list_names_every_table_and_figure(towpath) -> None:
     listed = {one["name"]: one for one in towpath("paper", "list", "--json").json["experiments"]}
     assert {"table-1", "figure-2a", "table-wide-deep", "figure-efficiency"} <= set(listed)
     assert listed["table-1"]["data"] == ["ml-1m", "ml-1m-simulation", "lastfm-2k", "goodreads"]
-    assert listed["table-1"]["fits"] == 3 * (2 + 10 * 10) + 2 + 8 * 10  # two need no seed
+    assert listed["table-1"]["fits"] == 3 * (2 + 10 * 15) + 2 + 11 * 10  # two need no seed
 
 
 def test_run_again_and_render(towpath, folder: Path) -> None:
@@ -31,7 +32,7 @@ def test_run_again_and_render(towpath, folder: Path) -> None:
     again = towpath(*words)
     assert again.err.count(": stored") == 3
     assert again.out == first.out
-    page = folder / "out" / "tiny" / "index.html"
+    page = folder / "out" / "tiny-tiny" / "index.html"
     before = page.read_bytes()
     page.unlink()
     shown = towpath("paper", "render", folder / "out", "--json").json["experiments"]
@@ -40,6 +41,50 @@ def test_run_again_and_render(towpath, folder: Path) -> None:
     assert page.read_bytes() == before
     assert "--set epochs=1 --jobs 1 --data-dir DATA --out DIR" in page.read_text()
     assert str(folder) not in page.read_text()  # places are the reader's own
+
+
+def test_plan_says_what_is_left_and_reproduce_finds_it_again(towpath, folder: Path) -> None:
+    words = ("tiny", "--column", "MCF", "--column", "Pop", "--set", "epochs=1", "--out", folder / "out")
+    before = towpath("paper", "plan", *words, "--json").json
+    assert (before["fits"], before["stored"], before["missing"]) == (6, 0, 6)
+    assert [one["data"] for one in before["experiments"]] == ["tiny", "tiny-simulation"]
+    assert before["hours"] > 0
+    assert before["experiments"][0]["measured"] == 0
+    assert towpath("paper", "run", *words, "--data", "tiny").code == 0
+    after = towpath("paper", "plan", *words, "--jobs", "2", "--json").json
+    assert (after["fits"], after["stored"], after["missing"]) == (6, 3, 3)
+    assert [one["hours"] == 0 for one in after["experiments"]] == [True, False]
+    assert after["wall_hours"] == after["hours"] / 2
+    more = towpath("paper", "plan", *words, "--data", "tiny", "--seeds", "3", "--json").json
+    assert (more["missing"], more["experiments"][0]["measured"]) == (1, 1)  # timed with other seeds
+    assert 0 < more["hours"] < 0.01
+
+    again = ("paper", "reproduce", "tiny-tiny/MCF", "--results", folder / "out", "--out", folder / "again")
+    found = towpath(*again, "--json").json
+    assert found["inside"]
+    published = json.loads((folder / "out" / "tiny-tiny" / "results.json").read_text())
+    values = published["benchmarks"]["tiny"]["columns"]["MCF"]
+    assert {one["measure"]: one["value"] for one in found["measures"]} == {n: v[0] for n, v in values.items()}
+    assert "tiny-tiny/MCF, seed 0, falls into the published intervals" in towpath(*again).out
+    sentence = towpath(*again[:2], "tiny-tiny/MFC", *again[3:]).sentence()
+    assert "There is no column of this table 'MFC'; did you mean 'MCF'" in sentence
+    sentence = towpath(*again[:2], "nowhere/MCF", *again[3:]).sentence()
+    assert "A cell is called FOLDER/COLUMN, such as table-1-ml-1m/DT-MCF" in sentence
+
+
+def test_another_number_or_other_data_are_told(towpath, folder: Path) -> None:
+    words = ("tiny", "--data", "tiny", "--column", "Pop", "--out", folder / "out")
+    assert towpath("paper", "run", *words).code == 0
+    path = folder / "out" / "tiny-tiny" / "results.json"
+    published = json.loads(path.read_text())
+    again = ("paper", "reproduce", "tiny-tiny/Pop", "--results", folder / "out", "--out", folder / "again")
+    assert towpath(*again, "--json").json["inside"]
+    published["arenas"]["tiny"]["columns"]["Pop"]["Hit@10 (full)"][0] += 1
+    path.write_text(json.dumps(published))
+    assert "Pop, seed 0, does not fall into the published intervals" in towpath(*again).out
+    published["arenas"]["tiny"]["fingerprint"] = "another"
+    path.write_text(json.dumps(published))
+    assert "tiny is not what the cell was computed on" in towpath(*again).sentence()
 
 
 @pytest.mark.parametrize(

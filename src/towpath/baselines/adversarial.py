@@ -3,15 +3,14 @@
 from typing import Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from towpath.device import device_of
 from towpath.errors import ConfigError
 from towpath.models.capabilities import score_with_norm
-from towpath.models.model_setting import ModelSetting
+from towpath.models.model_setting import PlayerSetting
 from towpath.models.players import longest_history, player_model
-from towpath.models.registry import refuse_untrainable
 from towpath.models.scorer import Scorer, Settings
 from towpath.training.batches import Batch, make_batches
 from towpath.training.fit import EpochMetrics
@@ -26,7 +25,7 @@ LabelEffect = Literal["interaction", "additive"]
 class AdversarialSettings(Settings):
     """Settings of adversarial counterfactual learning."""
 
-    g: ModelSetting = Field("", description="Model that plays the adversary g; empty: the same as f.")
+    g: PlayerSetting = Field("", description="Model that plays the adversary g; empty: the same as f.")
     adversary_fit: float = Field(0.5, ge=0, description="Weight of the adversary's own loss on the feedback.")
     hinge_margin: float = Field(
         0.1,
@@ -50,12 +49,6 @@ class AdversarialSettings(Settings):
         description="Step size of the three parameters that turn the adversary's score into a "
         "probability of exposure.",
     )
-
-    @model_validator(mode="after")
-    def _adversary_can_learn(self) -> "AdversarialSettings":
-        if self.g:
-            refuse_untrainable(self.g, "g")
-        return self
 
 
 class PropensityLink(nn.Module):

@@ -1,7 +1,7 @@
 """Doubly robust joint learning: a second model imputes the errors of the first, propensities correct it."""
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from towpath.baselines.propensity import PropensitySettings, floored, make_propensity
@@ -9,9 +9,9 @@ from towpath.data.interactions import Interactions
 from towpath.device import device_of
 from towpath.errors import ConfigError
 from towpath.models.capabilities import score_with_norm
-from towpath.models.model_setting import ModelSetting
+from towpath.models.model_setting import PlayerSetting
 from towpath.models.players import longest_history, player_rng
-from towpath.models.registry import model_type, parse_settings, refuse_untrainable
+from towpath.models.registry import model_type, parse_settings
 from towpath.models.scorer import Scorer, Settings
 from towpath.rng import Rng
 from towpath.training.batches import Batch, make_batches
@@ -26,7 +26,7 @@ from towpath.training.task import TrainingTask
 class DoublyRobustSettings(PropensitySettings):
     """Settings of doubly robust joint learning."""
 
-    imputation: ModelSetting = Field("", description="Model that imputes labels; empty: the same as f.")
+    imputation: PlayerSetting = Field("", description="Model that imputes labels; empty: the same as f.")
     imputation_dim: int = Field(8, ge=1, description="Its embedding_dim, where it has one.")
     learning_rate_imputation: float = Field(0.01, gt=0, description="Step size of the imputation model.")
     logit_limit: float = Field(
@@ -35,12 +35,6 @@ class DoublyRobustSettings(PropensitySettings):
         description="Scores of observed pairs are clamped at this value in the correction, which is "
         "linear in the score and has no bound.",
     )
-
-    @model_validator(mode="after")
-    def _imputation_learns(self) -> "DoublyRobustSettings":
-        if self.imputation:
-            refuse_untrainable(self.imputation, "imputation")
-        return self
 
 
 def imputed_loss(scores: Tensor, pseudo_labels: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from towpath.cli.prepare import use_threads
 if TYPE_CHECKING:
     from towpath.experiments.paper.experiment import Experiment
     from towpath.experiments.paper.jobs import JobStatus
-    from towpath.experiments.paper.run import PaperConfig
+    from towpath.experiments.paper.run import PaperConfig, Plan
 
 Names = Annotated[
     list[str], typer.Argument(metavar="NAME...", help="Tables and figures (towpath paper list), or all.")
@@ -91,33 +91,121 @@ def list_experiments(output: Output) -> None:
     output.show(result, Listing("The paper's tables and figures", columns, rows))
 
 
+def plan(names: Names, options: PaperOptions, output: Output) -> None:
+    """Say how many fits tables and figures need, how many are stored, and how many processor hours are left.
+
+    Hours come from stored timings of the same fit, or else of its kind; where there are none, from the
+    published ones. Data sets are opened and worlds simulated, but nothing is fitted.
+    """
+    from towpath.experiments.paper.forecast import forecast
+    from towpath.experiments.result_store import open_store
+
+    rows = forecast(_plans(names, options, output), open_store(options.out, options.code))
+    fits, stored, hours = (sum(getattr(row, name) for row in rows) for name in ("fits", "stored", "hours"))
+    result = {
+        "fits": fits,
+        "stored": stored,
+        "missing": fits - stored,
+        "hours": hours,
+        "wall_hours": hours / options.jobs,
+        "experiments": [row.to_json() for row in rows],
+    }
+    columns = ("experiment", "data", "fits", "stored", "missing", "hours", "measured")
+    lines = [tuple(row.to_json()[name] for name in columns) for row in rows]
+    lines.append(("all", "", fits, stored, fits - stored, hours, sum(row.measured for row in rows)))
+    output.show(result, Listing(f"Processor hours, {options.jobs} at a time", columns, lines))
+
+
 def run(names: Names, options: PaperOptions, output: Output) -> None:
     """Run tables and figures: fit what is missing, then write page, Markdown, CSV and LaTeX.
 
-    Stored results are never computed again, whichever table they were made for, and several processes may
-    share one folder.
+    Every table or figure has a folder for each data set. Stored results are never computed again, whichever
+    table they were made for, and several processes may share one folder.
     """
-    use_threads(1)
-    from towpath.experiments.paper.run import fit_all, plan
-    from towpath.experiments.result_store import refuse_earlier
-    from towpath.files import refuse_unwritable
+    from towpath.experiments.paper.run import fit_all
 
-    experiments = _selected(names, options)
-    config = _config(names, options)
-    refuse_unwritable(options.out / "results")
-    refuse_earlier(options.out)
-    plans = []
-    with output.progress("Opening", None) as step:
-        for one in experiments:
-            plans.append(plan(one, config, step))
-            plans[-1].write(options.out)
+    plans = _plans(names, options, output)
+    for one in plans:
+        one.write(options.out)
     jobs = [job for one in plans for job in one.jobs]
     try:
         with output.progress("Fitting", len({job.name for job in jobs})) as step:
             fit_all(jobs, options.jobs, lambda status: step(_line(status)))
     except KeyboardInterrupt:
         raise Interrupted(stopped(options.out)) from None
-    _render([options.out / one.record.experiment for one in plans], output)
+    _render([options.out / one.record.folder for one in plans], output)
+
+
+def _plans(names: list[str], options: PaperOptions, output: Output) -> "list[Plan]":
+    """One plan for each table or figure and data set; what cannot be is said before anything is computed."""
+    use_threads(1)
+    from towpath.experiments.paper.run import plan
+    from towpath.experiments.result_store import refuse_earlier
+    from towpath.files import refuse_unwritable
+
+    experiments = _selected(names, options)
+    refuse_unwritable(options.out / "results")
+    refuse_earlier(options.out)
+    with output.progress("Opening", None) as step:
+        return [plan(one, _config(one, options), step) for one in experiments]
+
+
+@dataclass(frozen=True)
+class ReproduceOptions:
+    """Which seed, and where data, published results and the new one are."""
+
+    results: Annotated[Path, typer.Option(metavar="DIR", help="The folder of published results.")] = Path(
+        "docs/results"
+    )
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the fit.")] = 0
+    data_dir: Annotated[
+        Path | None, typer.Option(envvar="TOWPATH_DATA", help="Where local copies of built-in datasets lie.")
+    ] = None
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the result and worlds.")] = Path(
+        "reproduced"
+    )
+
+
+CellName = Annotated[
+    str, typer.Argument(metavar="FOLDER/COLUMN", help="A published column, such as table-1-ml-1m/DT-MCF.")
+]
+
+
+def reproduce(cell: CellName, options: ReproduceOptions, output: Output) -> None:
+    """Compute one cell of a published table again, and say whether it falls into the published interval.
+
+    The recipe is the published one. The interval is where one more seed is expected in 95 of 100 cases.
+    """
+    use_threads(1)
+    from towpath.experiments.paper.reproduce import read_cell, reproduce
+    from towpath.experiments.paper.run import PaperConfig
+
+    published = read_cell(cell, options.results)
+    config = PaperConfig(out=options.out, data_dir=options.data_dir)
+    with output.working(f"Fitting {published.column} on {published.benchmark}"):
+        again = reproduce(published, options.seed, config)
+    inside = all(one.inside for one in again)
+    result = {
+        "cell": cell,
+        "seed": options.seed,
+        "inside": inside,
+        "measures": [
+            {"measure": one.measure, "value": one.value, "inside": one.inside, **one.published.to_json()}
+            for one in again
+        ],
+    }
+    columns = ("measure", "value", "published", "low", "high", "")
+    rows = [
+        (
+            one.measure, one.value, one.published.mean, one.published.low, one.published.high,
+            "inside" if one.inside else "outside",
+        )
+        for one in again
+    ]  # fmt: skip
+    verdict = "falls" if inside else "does not fall"
+    output.show(
+        result, Listing(f"{cell}, seed {options.seed}, {verdict} into the published intervals", columns, rows)
+    )
 
 
 def render(folder: PaperFolder, output: Output) -> None:
@@ -129,18 +217,18 @@ def render(folder: PaperFolder, output: Output) -> None:
 
 def _selected(names: list[str], options: PaperOptions) -> "list[Experiment]":
     from towpath.experiments.paper.catalogue import ALL, EXPERIMENTS, experiment_named
-    from towpath.experiments.paper.experiment import quick_version, restrict
+    from towpath.experiments.paper.experiment import by_data, quick_version, restrict
 
     wanted = list(EXPERIMENTS) if names == [ALL] else list(dict.fromkeys(names))
     experiments = []
     for name in wanted:
         one = experiment_named(name)
         one = quick_version(one) if options.quick else one
-        experiments.append(restrict(one, options.data or (), options.columns or ()))
+        experiments += by_data(restrict(one, options.data or (), options.columns or ()))
     return experiments
 
 
-def _config(names: list[str], options: PaperOptions) -> "PaperConfig":
+def _config(experiment: "Experiment", options: PaperOptions) -> "PaperConfig":
     from towpath.experiments.paper.run import PaperConfig
 
     return PaperConfig(
@@ -152,15 +240,19 @@ def _config(names: list[str], options: PaperOptions) -> "PaperConfig":
         settings=parse_settings(options.set),
         code=options.code,
         quick=options.quick,
-        command=_command(names, options),
+        command=_command(experiment, options),
     )
 
 
-def _command(names: list[str], options: PaperOptions) -> str:
-    """The command that repeats the run; folders are left for the reader to fill in."""
-    words = ["towpath", "paper", "run", *names, *(["--quick"] if options.quick else [])]
+def _command(experiment: "Experiment", options: PaperOptions) -> str:
+    """The command that repeats the page; folders are left for the reader to fill in."""
+    words = ["towpath", "paper", "run", experiment.name, *(["--quick"] if options.quick else [])]
     words += ["--seeds", options.seeds] if options.seeds else []
-    for option, values in (("--data", options.data), ("--column", options.columns), ("--set", options.set)):
+    for option, values in (
+        ("--data", experiment.benchmarks),
+        ("--column", options.columns),
+        ("--set", options.set),
+    ):
         words += [word for value in values or () for word in (option, value)]
     words += ["--tuned", "TUNED"] if options.tuned else []
     words += ["--jobs", str(options.jobs), "--data-dir", "DATA", "--out", "DIR"]
@@ -190,5 +282,7 @@ def _render(folders: list[Path], output: Output) -> None:
 
 paper_app = typer.Typer(help="The paper's tables and figures, one command each.")
 paper_app.command("list")(spread(list_experiments))
+paper_app.command("plan")(spread(plan))
 paper_app.command("run")(spread(run))
 paper_app.command("render")(spread(render))
+paper_app.command("reproduce")(spread(reproduce))

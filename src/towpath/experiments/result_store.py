@@ -112,6 +112,12 @@ class ResultStore:
             if _metadata(path, pq.read_schema)["key"]["code"] == self.code:
                 yield path.name.partition(".")[0], kind.from_entry(_read(path))
 
+    def notes(self, kind: type[Storable]) -> Iterator[tuple[Json, Json]]:
+        """Key and notes of every result of this kind, of any version of the code; no column is read."""
+        for path in sorted(self.folder.glob(f"*.{kind.kind}.parquet")):
+            metadata = _metadata(path, pq.read_schema)
+            yield metadata["key"], metadata["notes"]
+
     def claim(self, name: str, *, wait: bool) -> AbstractContextManager[bool]:
         """Whether this process is the one to compute the result of this name, within the block."""
         return locked(self.claim_path(name), wait=wait)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import PlainSerializer
+from pydantic import AfterValidator, PlainSerializer, ValidationInfo
 
 from towpath.models.scorer import Scorer
 from towpath.plugins import class_among
@@ -17,6 +17,18 @@ def _name(model: str | type[Scorer]) -> str:
 
 # A name, or a class of the user's own; in JSON the name, module:qualname for a class that nobody registers.
 ModelSetting = Annotated[str | type[Scorer], PlainSerializer(_name, return_type=str, when_used="json")]
+
+
+def _trainable(model: str | type[Scorer], info: ValidationInfo) -> str | type[Scorer]:
+    from towpath.models.registry import refuse_untrainable
+
+    if model:
+        refuse_untrainable(model, str(info.field_name))
+    return model
+
+
+# The same for a player next to f: it has parameters to train, and is empty if it is to be like f.
+PlayerSetting = Annotated[ModelSetting, AfterValidator(_trainable)]
 
 
 def named(settings: Mapping[str, Any]) -> dict[str, Any]:  # values of any type

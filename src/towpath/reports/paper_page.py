@@ -216,6 +216,7 @@ def to_json(results: ExperimentResults) -> dict[str, Any]:
         "command": results.record.command,
         "code": results.record.code,
         "hardware": results.record.hardware,
+        "seeds": list(results.record.seeds),
         "processor_hours": results.processor_hours,
         "benchmarks": numbers,
         "verdicts": [verdict | {"arena": verdict["benchmark"]} for verdict in verdicts],

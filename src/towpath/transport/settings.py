@@ -5,8 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from towpath.errors import ConfigError
-from towpath.models.model_setting import ModelSetting
-from towpath.models.registry import refuse_untrainable
+from towpath.models.model_setting import PlayerSetting
 from towpath.training.settings import TrainingSettings
 from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.objective import Measure
@@ -28,10 +27,10 @@ class TransportSettings(LibrarySettings):
         "user would be shown (the critic is then exact); `models`, the pair itself, through "
         "models of their own. Naming w or g means `models`, and `models` means the game.",
     )
-    w: ModelSetting = Field(
+    w: PlayerSetting = Field(
         "", description="Model that plays w: a name or, in Python, a class; empty: the same as f."
     )
-    g: ModelSetting = Field(
+    g: PlayerSetting = Field(
         "", description="Model that plays g: a name or, in Python, a class; empty: the same as f."
     )
     reweight: Reweight = Field(
@@ -99,9 +98,6 @@ class TransportSettings(LibrarySettings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "TransportSettings":
-        for player, model in (("w", self.w), ("g", self.g)):
-            if model:
-                refuse_untrainable(model, player)
         if self.players == "models" and self.solver == "library":
             raise ValueError("only the game has players, so players=models needs solver=game, not library")
         if self.floor > self.ceiling:

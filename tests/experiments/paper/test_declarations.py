@@ -1,8 +1,10 @@
 """Every table and figure of the paper is declared, can be fitted, and its claims speak of what is there."""
 
+from pathlib import Path
+
 import pytest
 
-from towpath.experiments.paper.benchmarks import BENCHMARKS
+from towpath.experiments.paper.benchmarks import BENCHMARKS, OVERLAP, BenchmarkLocation, open_benchmark
 from towpath.experiments.paper.catalogue import EXPERIMENTS, experiment_named
 from towpath.experiments.paper.claims import Better, WeightsAre
 from towpath.experiments.paper.experiment import Experiment, quick_version, restrict
@@ -38,7 +40,16 @@ def test_all_that_the_issue_names_is_there() -> None:
     assert set(experiment_named("table-1").methods) >= {
         "Pop", "IPW-MF", "ExpoMF", "AC-MF", "MCF", "DT-MCF", "NCF", "DT-NCF", "Attn", "DT-Attn",
     }  # fmt: skip
-    assert "Attn" not in experiment_named("table-1").columns_on("ml-1m-simulation")
+    assert not [c for c in experiment_named("table-1").columns_on("ml-1m-simulation") if "Attn" in c]
+    for base in ("MCF", "NCF", "Attn"):
+        assert {f"{base}, same hard negatives", f"DT-{base}, the paper's players"} <= set(
+            experiment_named("table-1").methods
+        )
+    assert set(experiment_named("simulation-by-chance").benchmarks) == {
+        "ml-1m-by-chance", "goodreads-by-chance",
+    }  # fmt: skip
+    assert list(experiment_named("table-wide-deep").methods) == ["D&W", "IPW-D&W", "DT-D&W"]
+    assert len(experiment_named("figure-overlap").benchmarks) == 6
     assert set(experiment_named("table-movielens-more").methods) >= {
         "DT-(M/N/N)", "DT-(M/M/N)", "DT-(N/M/M)", "DR-MF", "CE-MF",
     }  # fmt: skip
@@ -59,6 +70,28 @@ def test_the_paper_s_numbers() -> None:
     gains = [published_difference("ml-1m", ("DT-MCF", "MCF"), metric) for metric in ("rel", "hit", "ndcg")]
     assert gains == pytest.approx([0.63, 1.68, 1.92])
     assert sum(map(len, PUBLISHED.values())) == 15 + 13 + 12 + 12 + 10
+
+
+def test_the_two_readings_differ_in_who_plays() -> None:
+    methods = experiment_named("table-1").methods
+    for base in ("MCF", "NCF", "Attn"):
+        ours, paper = (methods[name].resolved() for name in (f"DT-{base}", f"DT-{base}, the paper's players"))
+        assert (ours["settings"]["players"], paper["settings"]["players"]) == ("margin", "models")
+        assert ours["model"] == paper["model"]
+        plain, hard = (
+            methods[name].resolved()["settings"] for name in (base, f"{base}, same hard negatives")
+        )
+        assert {k for k in plain if plain[k] != hard[k]} == {"hard_negatives"}
+
+
+def test_worlds_of_the_overlap_figure_differ_in_what_is_random(tmp_path: Path) -> None:
+    first, last = (
+        open_benchmark(BenchmarkLocation(OVERLAP[place], None, tmp_path)).world for place in (0, -1)
+    )
+    assert first is not None
+    assert last is not None
+    assert (first.relevance == last.relevance).all()
+    assert first.overlap()["never_share"] > 0.5 > last.overlap()["never_share"]
 
 
 def test_quick_is_small_and_says_what_it_stands_for() -> None:

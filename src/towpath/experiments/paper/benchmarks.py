@@ -19,6 +19,7 @@ from towpath.experiments.code_version import code_version
 from towpath.experiments.locks import locked
 from towpath.models.registry import parse_settings
 from towpath.rng import Rng
+from towpath.worlds.latent import LatentWorld, make_latent_world
 from towpath.worlds.semi_synthetic import SemiSyntheticWorld, make_semi_synthetic_world
 from towpath.worlds.store import load_world, save_world
 from towpath.worlds.world import World
@@ -32,8 +33,8 @@ class BenchmarkSpec:
     """How a benchmark is made: from a data set, and by simulation if it has settings for one."""
 
     title: str
-    data: str
-    simulated: Mapping[str, Any] | None = None  # settings of a semi-synthetic world, of any type
+    data: str  # empty: a latent world, which needs none
+    simulated: Mapping[str, Any] | None = None  # settings of a simulated world, of any type
     quick: str = ""  # a smaller benchmark that replaces it in quick runs
     note: str = ""
 
@@ -67,7 +68,17 @@ BENCHMARKS: dict[str, BenchmarkSpec] = {
     "ml-100k-by-chance": BenchmarkSpec(
         "MovieLens 100k simulation by chance", "ml-100k", {"clicks": "chance"}, note=_CHANCE_NOTE
     ),
+    "goodreads-by-chance": BenchmarkSpec(
+        "GoodReads simulation by chance", "goodreads", {"clicks": "chance"}, note=_CHANCE_NOTE
+    ),
+    **{
+        f"latent-exploration-{share}": BenchmarkSpec(
+            f"latent world, {share} % random exposures", "", {"exploration": share / 100}, note=_CHANCE_NOTE
+        )
+        for share in (0, 5, 10, 25, 50, 100)
+    },
 }
+OVERLAP = tuple(name for name in BENCHMARKS if name.startswith("latent-exploration-"))
 
 
 def benchmark_spec(name: str) -> BenchmarkSpec:
@@ -119,6 +130,9 @@ class BenchmarkLocation:
 def open_benchmark(location: BenchmarkLocation) -> Benchmark:
     """The benchmark; read once per process, simulated once per folder of worlds."""
     spec = benchmark_spec(location.name)
+    if not spec.data:
+        world = make_latent_world(parse_settings(LatentWorld, spec.simulated or {}), Rng(WORLD_SEED))
+        return Benchmark(location.name, (spec.note,), split_leave_last_two(world.log), world)
     reading, notes = _read(spec.data, location.data_dir)
     notes = tuple(note for note in (*notes, spec.note) if note)
     if spec.simulated is None:

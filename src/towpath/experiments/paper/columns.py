@@ -31,13 +31,26 @@ DEBIASED = {
 MCF = {"MCF": Recipe("mf", "plain", ALIKE)}
 DT_MCF = {"DT-MCF": Recipe("mf", "transport", GAME | ALIKE)}
 # Not in the paper: plain training that draws its negatives as transport does, to tell the two apart.
-MCF_HARD = {"MCF, same hard negatives": Recipe("mf", "plain", ALIKE | {"hard_negatives": 1})}
+HARD: dict[str, Any] = {"hard_negatives": 1}
+MCF_HARD = {"MCF, same hard negatives": Recipe("mf", "plain", ALIKE | HARD)}
+NCF_HARD = {"NCF, same hard negatives": Recipe("ncf", "plain", HARD)}
+ATTN_HARD = {"Attn, same hard negatives": Recipe("attention", "plain", SEQUENCE | HARD)}
 NCF = {"NCF": Recipe("ncf"), "DT-NCF": Recipe("ncf", "transport", GAME)}
 ATTENTION = {
     "Attn": Recipe("attention", "plain", SEQUENCE),
     "DT-Attn": Recipe("attention", "transport", SEQUENCE | GAME),
 }
-MAIN = {**POP, **EASE, **DEBIASED, **MCF, **MCF_HARD, **DT_MCF, **NCF, **ATTENTION}
+# The other reading of DT-X: players that look at users and items, as in the paper; one model for all three.
+OF_PAIRS = {
+    "DT-MCF, the paper's players": Recipe("mf", "transport", PAIRS),
+    "DT-NCF, the paper's players": Recipe("ncf", "transport", PAIRS),
+}
+ATTN_OF_PAIRS = {"DT-Attn, the paper's players": Recipe("attention", "transport", SEQUENCE | PAIRS)}
+# What has no place where clicks have no order.
+SEQUENTIAL = {**ATTENTION, **ATTN_HARD, **ATTN_OF_PAIRS}
+MAIN = {
+    **POP, **EASE, **DEBIASED, **MCF, **MCF_HARD, **DT_MCF, **NCF, **NCF_HARD, **OF_PAIRS, **SEQUENTIAL,
+}  # fmt: skip
 # DT-(f/w/g), M for MCF and N for NCF.
 MIXES = {
     "DT-(M/N/N)": Recipe("mf", "transport", PAIRS | {"w": "ncf", "g": "ncf"}),
@@ -49,11 +62,6 @@ MORE_DEBIASED = {
     "CE-MF": Recipe("mf", "causal-embedding", ALIKE),
 }
 TRUE_IPW = {"IPW-MF, true propensities": Recipe("mf", "ipw", ALIKE | {"propensity": "given"})}
-# Players that look at users and items, as in the paper, and the same model for all three.
-OF_PAIRS = {
-    "DT-MCF of pairs": Recipe("mf", "transport", PAIRS),
-    "DT-NCF of pairs": Recipe("ncf", "transport", PAIRS),
-}
 WIDE_DEEP = {
     "D&W": Recipe("wide_deep"),
     "IPW-D&W": Recipe("wide_deep", "ipw", BY_POPULARITY),

@@ -123,6 +123,11 @@ def restrict(experiment: Experiment, benchmarks: Sequence[str], columns: Sequenc
     )
 
 
+def by_data(experiment: Experiment) -> list[Experiment]:
+    """One experiment for each benchmark: each is a page of its own."""
+    return [replace(experiment, benchmarks=(name,)) for name in experiment.benchmarks]
+
+
 def _refuse_unknown(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
     for name in names:
         if name not in known:

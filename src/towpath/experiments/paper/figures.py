@@ -8,8 +8,8 @@ from towpath.experiments.paper.experiment import Experiment, Sweep
 from towpath.methods.recipe import Recipe
 
 _OF_PAIRS_NOTE = (
-    "“Of pairs”: w and g are models of users and items that weigh all pairs, as in the paper. The players of "
-    "DT-MCF look at the margin of a pair, and weigh pairs without an interaction only."
+    "“The paper's players”: w and g are models of users and items that weigh all pairs. Those of DT-MCF "
+    "look at the margin of a pair, and weigh pairs without an interaction only."
 )
 _LAMBDAS = (0.0, 0.005, 0.05, 0.1, 0.3, 0.5, 1.0)
 MARGIN_LAMBDA = Sweep(
@@ -22,7 +22,7 @@ MARGIN_LAMBDA = Sweep(
 )
 _FREE = {key: value for key, value in PAIRS.items() if key != "penalty"}
 PAIR_LAMBDA = Sweep(
-    "players of pairs", Recipe("mf", "transport", _FREE), "penalty", _LAMBDAS, ("MCF",), (0.0, 0.1, 0.5)
+    "the paper's players", Recipe("mf", "transport", _FREE), "penalty", _LAMBDAS, ("MCF",), (0.0, 0.1, 0.5)
 )
 
 
@@ -53,7 +53,7 @@ def _about_exposure(columns: Sequence[str]) -> tuple[Claim, ...]:
     return tuple(WeightsAre(text, column, statistic) for column in columns for text, statistic in said)
 
 
-_MCF_WEIGHTS = ("DT-MCF of pairs", "DT-MCF")
+_MCF_WEIGHTS = ("DT-MCF, the paper's players", "DT-MCF")
 _BOTH = tuple(OF_PAIRS)
 _STEPS_W = Sweep(
     "moves of w",
@@ -87,7 +87,7 @@ FIGURES = (
         about="How weights differ between positives and negatives, and how they go with the score of f among "
         "pairs that f would show and among the others.",
         benchmarks=("ml-1m", "goodreads"),
-        methods={"DT-MCF of pairs": OF_PAIRS["DT-MCF of pairs"], **DT_MCF},
+        methods={"DT-MCF, the paper's players": OF_PAIRS["DT-MCF, the paper's players"], **DT_MCF},
         claims=_about_weights(_MCF_WEIGHTS),
         pictures=("weights",),
         seeds=5,

@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,11 @@ class Record:
     runs: tuple[PlannedRun, ...]
     hardware: str
 
+    @property
+    def folder(self) -> str:
+        """The name of its folder: the experiment and the data set, such as table-1-ml-1m."""
+        return folder_name(self.experiment, [one.name for one in self.benchmarks])
+
     def results_on(self, benchmark: BenchmarkFacts, store: ResultStore) -> BenchmarkResults:
         """What is finished on this benchmark."""
         names = {(run.column, run.seed): run.result for run in self.runs if run.benchmark == benchmark.name}
@@ -65,6 +70,20 @@ class Record:
             failures={key: one.reason for key, one in failures.items() if one is not None},
             once=frozenset(once),
         )
+
+
+def folder_name(experiment: str, benchmarks: Sequence[str]) -> str:
+    """The experiment and its data sets; words at the end that both have are said once.
+
+    >>> folder_name("table-1", ["ml-1m"]), folder_name("simulation-by-chance", ["ml-1m-by-chance"])
+    ('table-1-ml-1m', 'simulation-by-chance-ml-1m')
+    """
+    words = experiment.split("-")
+    for name in benchmarks:
+        own = name.split("-")
+        same = max(n for n in range(len(own) + 1) if not n or words[-n:] == own[-n:])
+        words += own[: len(own) - same]
+    return "-".join(words)
 
 
 def _pairs(store: ResultStore, name: str) -> Callable[[], StoredPairs | None]:

@@ -49,7 +49,7 @@ class Plan:
 
     def write(self, out: Path) -> Path:
         """Write the record; the folder of the experiment."""
-        folder = out / self.record.experiment
+        folder = out / self.record.folder
         with locked(folder / LOCK):
             write_record(self.record, folder)
         return folder
@@ -114,7 +114,7 @@ def _plan_benchmark(
         for spec in run_specs(recipes, seeds)
     )
     settings = {column: recipe.resolved() for column, recipe in recipes.items()}
-    return _PlannedBenchmark(_facts(benchmark, experiment), jobs, settings, origins)
+    return _PlannedBenchmark(facts_of(benchmark, experiment), jobs, settings, origins)
 
 
 def _with(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
@@ -128,7 +128,8 @@ def _origin(search: TunedSearch, benchmark: Benchmark) -> str:
     return f"tuned on {'this split' if same else 'another split'}"
 
 
-def _facts(benchmark: Benchmark, experiment: Experiment) -> BenchmarkFacts:
+def facts_of(benchmark: Benchmark, experiment: Experiment) -> BenchmarkFacts:
+    """Sizes of a benchmark, and the best that can be reached on it where that is known."""
     train = benchmark.split.train
     users = task_of(benchmark.split, "test").users
     best = None

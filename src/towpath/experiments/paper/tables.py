@@ -1,8 +1,8 @@
 """The paper's tables, as declarations."""
 
+from towpath.experiments.paper.benchmarks import OVERLAP
 from towpath.experiments.paper.claims import BestIsTransport, Better
 from towpath.experiments.paper.columns import (
-    ATTENTION,
     DEBIASED,
     DT_MCF,
     MAIN,
@@ -11,23 +11,43 @@ from towpath.experiments.paper.columns import (
     MIXES,
     MORE_DEBIASED,
     NCF,
+    NCF_HARD,
+    OF_PAIRS,
     POP,
+    SEQUENTIAL,
     TRUE_IPW,
     WIDE_DEEP,
 )
 from towpath.experiments.paper.experiment import Experiment
 
-_NO_ORDER = tuple(ATTENTION)  # clicks of a simulation have no order to learn from
-PAIRS = (("DT-MCF", "MCF"), ("DT-MCF", "MCF, same hard negatives"), ("DT-NCF", "NCF"), ("DT-Attn", "Attn"))
-IMPROVES = tuple(Better(better, worse) for better, worse in PAIRS if worse != "MCF, same hard negatives")
+_NO_ORDER = tuple(SEQUENTIAL)  # clicks of a simulation have no order to learn from
+_BASES = ("MCF", "NCF", "Attn")
+# Each DT-X against X, against X with the same hard negatives, and its other reading against X.
+PAIRS = tuple(
+    (better, worse)
+    for base in _BASES
+    for better, worse in (
+        (f"DT-{base}", base),
+        (f"DT-{base}", f"{base}, same hard negatives"),
+        (f"DT-{base}, the paper's players", base),
+    )
+)
+UNORDERED = tuple(pair for pair in PAIRS if "Attn" not in pair[0])
+IMPROVES = tuple(
+    Better(name, base) for base in _BASES for name in (f"DT-{base}", f"DT-{base}, the paper's players")
+)
+_UNORDERED_IMPROVES = IMPROVES[:4]
 BEATS_DEBIASED = tuple(
     Better("DT-MCF", name, f"DT-MCF is better than {name}, which was made against bias") for name in DEBIASED
 )
-_PLAYERS = "The players of DT-MCF and DT-NCF look at the margin of a pair, not at its user and item."
+_PLAYERS = (
+    "The players of DT-MCF, DT-NCF and DT-Attn look at the margin of a pair; “the paper's players” are "
+    "models of users and items that weigh all pairs."
+)
 _EASE = "EASE is not in the paper: a linear model in closed form, which a practitioner would try first."
 _HARD = (
-    "“MCF, same hard negatives” is not in the paper: plain training that draws one of three negatives from "
-    "the top of its own ranking, as transport does; it separates what w and g add from the negatives."
+    "“Same hard negatives” is not in the paper: plain training that draws one of three negatives from "
+    "the top of its own ranking, as transport does; it separates what w and g add from what negatives add."
 )
 _MIXED = "In DT-(f/w/g) w and g look at users and items, all pairs are weighed, w stays within [0.5, 2]."
 _ATTENTION = "Attn learns from every step of windows of 50 items, with three negatives each."
@@ -79,9 +99,9 @@ TABLES = (
         title="Appendix: the GoodReads simulation",
         about="The main comparison once more, on clicks simulated from GoodReads ratings.",
         benchmarks=("goodreads-simulation",),
-        methods={**POP, **DEBIASED, **MCF, **MCF_HARD, **DT_MCF, **NCF},
-        pairs=PAIRS[:3],
-        claims=(*IMPROVES[:2], *BEATS_DEBIASED, BestIsTransport()),
+        methods={**POP, **DEBIASED, **MCF, **MCF_HARD, **DT_MCF, **NCF, **NCF_HARD, **OF_PAIRS},
+        pairs=UNORDERED,
+        claims=(*_UNORDERED_IMPROVES, *BEATS_DEBIASED, BestIsTransport()),
         departures=(_PLAYERS, _HARD),
     ),
     Experiment(
@@ -117,13 +137,24 @@ TABLES = (
     ),
     Experiment(
         name="simulation-by-chance",
-        title="Not in the paper: the MovieLens simulation with clicks by chance",
+        title="Not in the paper: the simulations with clicks by chance",
         about="The paper's simulation clicks the likeliest pairs, where exposure and relevance cannot be "
         "told apart. Here pairs are shown and clicked by chance, so that there is a bias to undo.",
-        benchmarks=("ml-1m-by-chance",),
-        methods={**POP, **DEBIASED, **TRUE_IPW, **MCF, **MCF_HARD, **DT_MCF, **NCF},
-        pairs=PAIRS[:3],
-        claims=(*IMPROVES[:2], *BEATS_DEBIASED, BestIsTransport()),
+        benchmarks=("ml-1m-by-chance", "goodreads-by-chance"),
+        methods={**POP, **DEBIASED, **TRUE_IPW, **MCF, **MCF_HARD, **DT_MCF, **NCF, **NCF_HARD, **OF_PAIRS},
+        pairs=UNORDERED,
+        claims=(*_UNORDERED_IMPROVES, *BEATS_DEBIASED, BestIsTransport()),
         departures=(_PLAYERS, _HARD),
+    ),
+    Experiment(
+        name="figure-overlap",
+        title="Overlap: simulated worlds whose log shows more and more at random",
+        about="Proposition 1 says that what can be learned for other lists than the logged ones depends on "
+        "the overlap of the two. Each data set is a latent world with another share of random exposures.",
+        benchmarks=OVERLAP,
+        methods={**POP, **MCF, **MCF_HARD, **DT_MCF, **TRUE_IPW, "IPW-MF": DEBIASED["IPW-MF"]},
+        pairs=(("DT-MCF", "MCF"), ("DT-MCF", "MCF, same hard negatives"), ("DT-MCF", "IPW-MF")),
+        claims=(Better("DT-MCF", "MCF"), Better("DT-MCF", "IPW-MF, true propensities")),
+        departures=(_PLAYERS, _HARD, "The paper has no such figure; the worlds are ours."),
     ),
 )
