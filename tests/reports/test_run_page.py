@@ -103,7 +103,7 @@ def without_events(split: Split, users: int, items: int) -> Split:
         ),
         (replace(FACTS, changed="The data have changed."), "The data have changed."),
         (game(ess=0.05), "close to collapse: they are worth 5.0% of the pairs"),
-        (game(w_positive=0.1), "left what users took: its mean weight is 0.10"),
+        (game(w_positive=0.1), "hardly count positives: their mean weight is 0.10"),
         (replace(game(), outcome=Outcome(1, "")), "that of epoch 1, from before the game began"),
         (game(reco_positive=0.0, reco_negative=0.0), "Hardly any training pair is one"),
         (

@@ -39,7 +39,7 @@ def batches_of(**changes: object) -> tuple[WindowBatches, list[Batch]]:
 
 
 def instances(batch: Batch) -> list[tuple[int, tuple[int, ...], int]]:
-    """Each instance as (user, what they had interacted with within the window, what they took next)."""
+    """Each instance as (user, what they had interacted with within the window, the next item)."""
     context = batch.context
     assert context.steps is not None
     width = context.histories.shape[1]

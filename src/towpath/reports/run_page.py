@@ -57,8 +57,8 @@ def _lead(facts: RunFacts) -> str:
         f" The most popular items alone reach {hits[POPULARITY].mean:.1f} %." if POPULARITY in hits else ""
     )
     return (
-        f"{made} {run.mean:.1f} % of the users ({run.low:.1f} to {run.high:.1f}) find what they took in "
-        f"the test part among the {k} items that it would show them.{popularity}"
+        f"{made} {run.mean:.1f} % of the users ({run.low:.1f} to {run.high:.1f}) find an item of "
+        f"their test part among the {k} items that it would show them.{popularity}"
     )
 
 

@@ -59,7 +59,7 @@ _PANELS = (
     _Panel(
         {"w_positive": "interacted", "w_negative": "no interaction"},
         "mean weight",
-        "What w makes of the pairs that users took and of those they did not; one is average.",
+        "Mean weight of pairs with an interaction and of pairs without one; 1 is average.",
     ),
     _Panel(
         {"ess": "effective"},

@@ -11,7 +11,7 @@ from towpath.reports.run_facts import POPULARITY, THIS, RunFacts
 _FEW_EVALUATED = 500  # users: one in a hundred more or less is then within chance
 _FEW_EVENTS = 5  # training events of the median user
 _LOW_ESS = 0.1  # effective share of the pairs that w ranges over
-_LOW_WEIGHT = 0.2  # mean weight of what users took, where one is average
+_LOW_WEIGHT = 0.2  # mean weight of positives, where one is average
 _LOW_SHOWN = 0.001  # share of training pairs that f would show
 _MANY_THIN = 0.2  # share of the slots in lists
 
@@ -57,7 +57,7 @@ def _game(facts: RunFacts) -> Iterator[str]:
         )
     if row["w_positive"] < _LOW_WEIGHT:
         yield (
-            f"The weights have left what users took: its mean weight is {row['w_positive']:.2f} where one is "
+            f"The weights hardly count positives: their mean weight is {row['w_positive']:.2f} where one is "
             "average. Raise floor, or use reweight=unlabelled."
         )
 

@@ -18,13 +18,13 @@ _RANGE = "The band holds the middle 80 % of the pairs."
 def weights_section(pairs: WeighedPairs, item_counts: NDArray[np.int64]) -> Section:
     """The weights of training pairs, as the kept w gives them."""
     what = (
-        f"These are the weights of {len(pairs):,} pairs, drawn as training drew them: items that a user took "
-        "in training, and items that the user did not take. One is average: a pair of weight two counts as "
-        "much as two pairs of weight one."
+        f"These are the weights of {len(pairs):,} pairs, drawn as in training: positives of "
+        "users, and items without an interaction. One is average: a pair of weight two counts as much as two "
+        "pairs of weight one."
     )
     only = (
-        "What users took is not reweighed (reweight=unlabelled): it is never shown again, so it is not part "
-        "of what f would show, and counts one."
+        "Positives are not reweighted (reweight=unlabelled). They are never shown again, so they are not "
+        "part of what f would show, and their weight is one."
     )
     texts = (what,) if pairs.reweight_mask[pairs.interacted].any() else (what, only)
     figures = (*_by_margin(pairs), _by_popularity(pairs, item_counts))

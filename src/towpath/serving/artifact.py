@@ -101,7 +101,7 @@ def serving_history_of(split: Split, *, keep_shown: bool = False) -> ServingHist
 
 
 def shown_histories_of(split: Split) -> Histories:
-    """What each user was shown in any part, clicked or not; what they took where the log says no more."""
+    """What each user was shown in any part, clicked or not; their positives where the log says no more."""
     parts = _known(split)
     labelled = all(part.impressions is not None for part in parts)
     return _histories_of([part.rows for part in parts] if labelled else parts)

@@ -32,7 +32,7 @@ class _Windows:
 
 
 class WindowBatches:
-    """Windows of histories in random order; each step is an instance, its positive what the user took next.
+    """Windows of histories in random order; each step is an instance, its positive the item that comes next.
 
     The first item of a user follows nothing and is no positive. Instances have sampled negatives, or none
     where the loss goes over the whole catalogue anyway. There are no instances for padding.
