@@ -32,7 +32,7 @@ def test_run_again_and_render(towpath, folder: Path) -> None:
     again = towpath(*words)
     assert again.err.count(": stored") == 3
     assert again.out == first.out
-    page = folder / "out" / "tiny-tiny" / "index.html"
+    page = folder / "out" / "tiny" / "index.html"
     before = page.read_bytes()
     page.unlink()
     shown = towpath("paper", "render", folder / "out", "--json").json["experiments"]
@@ -59,14 +59,14 @@ def test_plan_says_what_is_left_and_reproduce_finds_it_again(towpath, folder: Pa
     assert (more["missing"], more["experiments"][0]["measured"]) == (1, 1)  # timed with other seeds
     assert 0 < more["hours"] < 0.01
 
-    again = ("paper", "reproduce", "tiny-tiny/MCF", "--results", folder / "out", "--out", folder / "again")
+    again = ("paper", "reproduce", "tiny/MCF", "--results", folder / "out", "--out", folder / "again")
     found = towpath(*again, "--json").json
     assert found["inside"]
-    published = json.loads((folder / "out" / "tiny-tiny" / "results.json").read_text())
+    published = json.loads((folder / "out" / "tiny" / "results.json").read_text())
     values = published["benchmarks"]["tiny"]["columns"]["MCF"]
     assert {one["measure"]: one["value"] for one in found["measures"]} == {n: v[0] for n, v in values.items()}
-    assert "tiny-tiny/MCF, seed 0, falls into the published intervals" in towpath(*again).out
-    sentence = towpath(*again[:2], "tiny-tiny/MFC", *again[3:]).sentence()
+    assert "tiny/MCF, seed 0, falls into the published intervals" in towpath(*again).out
+    sentence = towpath(*again[:2], "tiny/MFC", *again[3:]).sentence()
     assert "There is no column of this table 'MFC'; did you mean 'MCF'" in sentence
     sentence = towpath(*again[:2], "nowhere/MCF", *again[3:]).sentence()
     assert "A cell is called FOLDER/COLUMN, such as table-1-ml-1m/DT-MCF" in sentence
@@ -75,9 +75,9 @@ def test_plan_says_what_is_left_and_reproduce_finds_it_again(towpath, folder: Pa
 def test_another_number_or_other_data_are_told(towpath, folder: Path) -> None:
     words = ("tiny", "--data", "tiny", "--column", "Pop", "--out", folder / "out")
     assert towpath("paper", "run", *words).code == 0
-    path = folder / "out" / "tiny-tiny" / "results.json"
+    path = folder / "out" / "tiny" / "results.json"
     published = json.loads(path.read_text())
-    again = ("paper", "reproduce", "tiny-tiny/Pop", "--results", folder / "out", "--out", folder / "again")
+    again = ("paper", "reproduce", "tiny/Pop", "--results", folder / "out", "--out", folder / "again")
     assert towpath(*again, "--json").json["inside"]
     published["arenas"]["tiny"]["columns"]["Pop"]["Hit@10 (full)"][0] += 1
     path.write_text(json.dumps(published))
