@@ -45,7 +45,10 @@ OF_PAIRS = {
     "DT-MCF, the paper's players": Recipe("mf", "transport", PAIRS),
     "DT-NCF, the paper's players": Recipe("ncf", "transport", PAIRS),
 }
-ATTN_OF_PAIRS = {"DT-Attn, the paper's players": Recipe("attention", "transport", SEQUENCE | PAIRS)}
+# Attention has no penalty in any column.
+ATTN_OF_PAIRS = {
+    "DT-Attn, the paper's players": Recipe("attention", "transport", PAIRS | SEQUENCE | {"l2": 0.0})
+}
 # What has no place where clicks have no order.
 SEQUENTIAL = {**ATTENTION, **ATTN_HARD, **ATTN_OF_PAIRS}
 MAIN = {
