@@ -53,9 +53,9 @@ def test_machines_get_every_candidate_best_first(towpath, events: Path, search: 
     }  # fmt: skip
     rows = (search / "trials.md").read_text().splitlines()[4:]
     assert len(rows) == len(told["candidates"])
-    assert any("| 0.002 " in row for row in rows)  # as it is typed, not 0.0020
+    assert any("| 0.0015 " in row for row in rows)  # as it is typed, not 0.001500
     record = json.loads((search / "tune.json").read_text())
-    assert record["grid"]["l2"] == [0.0, 0.002, 0.1]
+    assert record["grid"]["l2"] == [0.0, 0.0015, 0.1]
     assert record["origin"]["split"] == "leave-last-two"
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from towpath.errors import ConfigError
-from towpath.experiments.search import Search, Values, coordinate_wise, key_of, suggested, with_start
+from towpath.experiments.search import Search, Values, coordinate_wise, halving, key_of, suggested, with_start
 
 GRID = {"a": (1, 2, 3), "b": (1, 2, 3), "c": ("x", "y")}
 START = {"a": 1, "b": 1, "c": "x"}
@@ -120,3 +120,28 @@ def test_without_optuna_a_sentence_says_what_to_install(monkeypatch: pytest.Monk
 
 def test_keys_do_not_depend_on_the_order() -> None:
     assert key_of({"a": 1, "b": (2,)}) == key_of({"b": [2], "a": 1}) != key_of({"a": 1, "b": [3]})
+
+
+def test_halving_trains_the_best_third_three_times_as_long() -> None:
+    grid = {"a": tuple(range(5)), "b": tuple(range(2))}
+
+    def score(values: Values) -> float:
+        return values["a"] + values.get("epochs", 100) / 1000
+
+    batches = run(halving(grid, {"a": 0, "b": 0}, epochs=50, seed=0, left=lambda: 1.0), score)
+    asked = [values for batch in batches for values in batch]
+    assert asked[0] == {"a": 0, "b": 0}
+    by_epochs = {e: [v for v in asked[1:] if v.get("epochs") == e] for e in (3, 9, None)}
+    assert [len(of) for of in by_epochs.values()] == [9, 3, 1]
+    assert len({key_of(values) for values in by_epochs[3]}) == 9  # nine others of ten, each once
+    best = sorted((values["a"] for values in by_epochs[3]), reverse=True)[:3]
+    assert [values["a"] for values in by_epochs[9]] == best
+    assert by_epochs[None][0]["a"] == 4
+
+
+def test_halving_ends_when_nothing_is_left_and_skips_rungs_beyond_the_epochs() -> None:
+    left = iter([1.0, 1.0, 0.0])
+    grid = {"a": tuple(range(40))}
+    batches = run(halving(grid, {"a": 0}, epochs=3, seed=1, left=lambda: next(left)), lambda values: 0.0)
+    assert [len(batch) for batch in batches] == [1, 3]
+    assert all("epochs" not in values for batch in batches for values in batch)

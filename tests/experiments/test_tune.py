@@ -58,7 +58,7 @@ def test_a_score_is_what_validation_says_of_the_fit() -> None:
     assert trial.metrics == {"hit": evaluated["hit"], "ndcg": evaluated["ndcg"]}
     assert (trial.epochs, trial.best_epoch) == (len(fitted.history), fitted.best_epoch)
     assert tuned.best.mean("hit") == max(score for _, score in scores(tuned))
-    assert tuned.candidates[0].values == {"l2": 0.002, "learning_rate": 0.003}  # the defaults come first
+    assert tuned.candidates[0].values == {"l2": 0.0015, "learning_rate": 0.003}  # the defaults come first
     assert tuned.recipe.settings == {**QUICK, **tuned.best.values}
 
 
@@ -149,7 +149,8 @@ def test_if_nothing_can_be_trained_the_first_reason_is_told(
 
 def test_settings_that_do_not_go_together_are_told_and_passed_over() -> None:
     grid = {"negatives": (1, 3), "hard_negatives": (0, 2)}
-    tuned = tune(SPLIT, Tuning(Recipe("mf", settings=QUICK), grid, search="optuna", trials=16))
+    few = QUICK | {"negatives": 3}
+    tuned = tune(SPLIT, Tuning(Recipe("mf", settings=few), grid, search="optuna", trials=16))
     told = {tuple(c.values.values()): c.failed for c in tuned.candidates}
     assert told.keys() == {(1, 0), (1, 2), (3, 0), (3, 2)}
     assert "hard_negatives (2) cannot exceed negatives (1)" in told.pop((1, 2))
@@ -198,7 +199,7 @@ def test_a_model_brings_its_own_grid(model: str) -> None:
 
 def test_the_end_of_a_grid_is_pointed_at() -> None:
     trials = tune(SPLIT, replace(TUNING, grid={"l2": (0.0, 0.1), "start": ("random",)})).candidates
-    values = {0.0: True, 0.002: False, 0.1: True}
+    values = {0.0: True, 0.0015: False, 0.1: True}
     for candidate in trials:
         tuned = Tuned(replace(TUNING, grid={"l2": (0.0, 0.1), "start": ("random",)}), (candidate,))
         assert tuned.at_the_end() == (["l2"] if values[candidate.values["l2"]] else [])
@@ -235,3 +236,34 @@ def test_a_search_that_is_not_there_or_not_over(tmp_path: Path, monkeypatch: pyt
         tune(SPLIT, TUNING, work=Work(folder=tmp_path / "search"))
     with pytest.raises(ArtifactError, match="is not finished; run the same towpath tune command again"):
         read_best(tmp_path / "search")
+
+
+def test_a_budget_is_spent_by_halving_and_a_search_that_was_killed_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = Recipe("mf", settings={"embedding_dim": 4, "batch_size": 256, "epochs": 5})
+    halved = Tuning(recipe, {"l2": (0.0, 0.01, 0.1), "learning_rate": (0.01, 0.03, 0.05)}, budget=100.0)
+    whole = tune(SPLIT, halved)
+    cut = [candidate for candidate in whole.candidates if "epochs" in candidate.values]
+    full = [candidate for candidate in whole.candidates if "epochs" not in candidate.values]
+    assert full[0].values == halved.start
+    assert {candidate.values["epochs"] for candidate in cut} == {3}
+    assert len(cut) == 4 * 4 - 1  # the grid with its start, but for the start
+    assert 1 < len(full) < len(cut)
+    with pytest.raises(Killed), counted(monkeypatch, most=4):
+        tune(SPLIT, halved, work=Work(folder=tmp_path / "search"))
+    with counted(monkeypatch) as fitted:
+        again = tune(SPLIT, halved, work=Work(folder=tmp_path / "search"))
+    assert scores(again) == scores(whole)
+    assert len(fitted) == len(whole.candidates) - 4
+
+
+def test_a_budget_that_is_spent_at_once_leaves_the_start() -> None:
+    tuned = tune(SPLIT, replace(TUNING, budget=1e-6))
+    assert [candidate.values for candidate in tuned.candidates] == [TUNING.start]
+
+
+@pytest.mark.parametrize("other", [{"search": "optuna"}, {"trials": 3}, {"grid": {"epochs": (1, 2)}}])
+def test_a_budget_goes_with_no_other_search(other: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="A budget"):
+        replace(TUNING, budget=1.0, **other)

@@ -48,6 +48,14 @@ class TuneOptions:
     trials: Annotated[
         int | None, typer.Option(min=1, help="Most candidates; optuna 40 unless set, coordinate no limit.")
     ] = None
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            metavar="MINUTES",
+            help="Search by successive halving until so many minutes of training and validation are spent.",
+        ),
+    ] = None
     rounds: Annotated[int, typer.Option(min=1, help="Most rounds over all settings (coordinate).")] = 3
     metric: Annotated[str, typer.Option(help="Maximise hit or ndcg, at 10, on validation, full ranking.")] = (
         "hit"
@@ -97,6 +105,7 @@ def _tuning(options: TuneOptions, settings: dict[str, Any], device: str) -> "Tun
         search=cast("SearchStrategy", options.search),
         rounds=options.rounds,
         trials=options.trials,
+        budget=options.budget,
     )
 
 

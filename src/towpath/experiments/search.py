@@ -8,8 +8,10 @@ scores of finished trials looked up.
 
 import json
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from towpath.errors import ConfigError
 from towpath.rng import Rng
@@ -23,6 +25,8 @@ Search = Generator[list[Values], list[float], None]
 
 # Candidates that Optuna gives at a time: a constant, so that what it gives does not depend on the jobs.
 _SUGGESTED_AT_ONCE = 4
+# Successive halving: candidates of a bracket, of how many one goes on, and the epochs of the first rungs.
+BRACKET, KEPT, RUNGS = 9, 3, (3, 9)
 
 
 def key_of(values: Any) -> str:  # anything JSON can hold
@@ -86,6 +90,41 @@ def suggested(grid: Grid, start: Values, *, trials: int, seed: int) -> Search:
                 study.tell(trial, state=optuna.trial.TrialState.PRUNED)
             else:
                 study.tell(trial, score)
+
+
+def halving(grid: Grid, start: Values, *, epochs: int, seed: int, left: Callable[[], float]) -> Search:
+    """Successive halving: many candidates for a few epochs, the best third of them for three times as many.
+
+    The start is trained to its end first. Then brackets of candidates that are drawn from the grid follow,
+    until nothing is `left` of the budget or every candidate was drawn. Those that are still in the race at
+    the end of a bracket are trained like the start. What is cut short has the setting `epochs`.
+    """
+    yield [start]
+    fresh = _drawn(grid, start, seed)
+    while left() > 0:
+        race = [values for _, values in zip(range(BRACKET), fresh, strict=False)]
+        if not race:
+            return
+        for limit in (*(rung for rung in RUNGS if rung < epochs), None):
+            asked = [values if limit is None else {**values, "epochs": limit} for values in race]
+            scores: list[float] = []
+            for place in range(0, len(asked), KEPT):
+                if left() <= 0:
+                    return
+                scores += yield asked[place : place + KEPT]
+            order = np.argsort(-np.array(scores), kind="stable")
+            race = [race[place] for place in order[: max(1, len(race) // KEPT)]]
+
+
+def _drawn(grid: Grid, start: Values, seed: int) -> Iterator[Values]:
+    """Candidates of the grid in random order, each once, without the start."""
+    generator = Rng(seed).numpy("tune", "halving")
+    seen, every = {key_of(start)}, math.prod(len(values) for values in grid.values())
+    while len(seen) < every:
+        values = {name: choices[int(generator.integers(len(choices)))] for name, choices in grid.items()}
+        if (key := key_of(values)) not in seen:
+            seen.add(key)
+            yield values
 
 
 def import_optuna() -> Any:  # the module

@@ -40,6 +40,7 @@ class Trial:
     seconds: float  # spent in training epochs, validation not counted
     failed: str | None
     resolved: Record  # the recipe with every setting as it was used
+    validation_seconds: float = 0.0  # trials of early versions did not say
 
     def to_entry(self) -> Entry:
         """All of it is notes."""

@@ -17,6 +17,7 @@ from towpath.experiments.search import (
     Search,
     Values,
     coordinate_wise,
+    halving,
     import_optuna,
     key_of,
     suggested,
@@ -48,6 +49,7 @@ class Tuning:
     search: SearchStrategy = "coordinate"
     rounds: int = 3  # over all settings, coordinate-wise
     trials: int | None = None  # most candidates
+    budget: float | None = None  # minutes of training and validation; by successive halving
 
     def __post_init__(self) -> None:
         """Refuse what cannot be searched, before the first fit."""
@@ -56,6 +58,12 @@ class Tuning:
                 raise unknown_name(option, getattr(self, option), get_args(kind))
         if self.search == "optuna":
             import_optuna()
+        if self.budget is not None and (self.search != "coordinate" or self.trials is not None):
+            raise ConfigError(
+                "A budget searches by successive halving until it is spent; leave out --search and --trials."
+            )
+        if self.budget is not None and "epochs" in self.grid:
+            raise ConfigError("A budget decides on epochs by itself; leave epochs out of --grid.")
         if not self.seeds:
             raise ConfigError("A search needs at least one seed.")
         for name, values in self.grid.items():
@@ -86,8 +94,12 @@ class Tuning:
         """A model that does not depend on the seed needs no second one."""
         return len(self.seeds) if depends_on_seed(self.recipe.model) else 1
 
-    def begin(self) -> Search:
-        """The search at its start."""
+    def begin(self, spent: Callable[[], float] = lambda: 0.0) -> Search:
+        """The search at its start; `spent` are the seconds of all its trials so far, over all processes."""
+        if self.budget is not None:
+            seconds = 60 * self.budget
+            epochs = self.recipe.resolved()["settings"]["epochs"]
+            return halving(self.searched, self.start, epochs=epochs, seed=0, left=lambda: seconds - spent())
         if self.search == "optuna":
             return suggested(self.searched, self.start, trials=self.trials or OPTUNA_TRIALS, seed=0)
         return coordinate_wise(self.searched, self.start, rounds=self.rounds, most=self.trials or math.inf)
@@ -199,7 +211,7 @@ def tune(
     trials = Trials(split.fingerprint) if work.folder is None else open_trials(work.folder, about)
     with workers(_try, split, work.jobs) as results:
         candidates = _Candidates(tuning, trials, results, work.on_result)
-        _run_search(tuning.begin(), candidates.scores)
+        _run_search(tuning.begin(lambda: candidates.seconds / work.jobs), candidates.scores)
     tuned = Tuned(tuning, tuple(candidates.tried.values()))
     if tuned.best.failed is not None:
         raise TrainingError(
@@ -229,6 +241,12 @@ class _Candidates:
     results: Callable[[Sequence[Recipe]], Iterator[tuple[Recipe, Trial]]]
     on_result: Callable[[Trial], None]
     tried: dict[str, Candidate] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """What the trials of all candidates took, those that were looked up included."""
+        trials = [trial for candidate in self.tried.values() for trial in candidate.trials]
+        return sum(trial.seconds + trial.validation_seconds for trial in trials)
 
     def scores(self, candidates: list[Values]) -> list[float]:
         """The score of each candidate."""
@@ -274,4 +292,5 @@ def _trial(split: Split, recipe: Recipe) -> Trial:
         seconds=sum(row["seconds"] for row in fitted.history),
         failed=None,
         resolved=recipe.resolved(),
+        validation_seconds=sum(row["validation_seconds"] for row in fitted.history),
     )
