@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import towpath
-from event_files import write_slates
+from event_files import write_events, write_slates
 from spark_cluster import spark_cluster
 from towpath import Cleaning, Positive
+from towpath.cli import main
 from towpath.data.split import load_split
 from towpath.errors import ConfigError, DataError
 
@@ -101,8 +103,37 @@ def check_preparing(master: str, folder: Path) -> None:
     assert there.fingerprint == here.fingerprint == load_split(folder / "there").fingerprint
 
 
-def test_a_cluster_gives_what_one_process_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_lists_and_ranks(master: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def told(*words: object) -> dict[str, Any]:
+        code = main([str(word) for word in words])
+        said = capsys.readouterr()
+        assert code == 0, said.err
+        return json.loads(said.out)
+
+    run, events = folder / "run", write_events(folder / "events.csv", users=2500, items=1000, per_user=5)
+    small = ("--set", "epochs=1", "--set", "embedding_dim=4", "--out", run, "--json")
+    fitted = told("fit", events, "--model", "mf", "--engine", master, *small)
+    assert fitted["fingerprint"] == towpath.split(towpath.read(events)).fingerprint
+    for where in ("here", "there"):
+        engine = ("--engine", master) if where == "there" else ()
+        made = told(
+            "recommend", run, "--all", "-k", 5, *engine, "--out", folder / f"{where}.parquet", "--json"
+        )
+        assert made["users"] == 2500
+    assert pq.read_table(folder / "there.parquet").equals(pq.read_table(folder / "here.parquet"))
+    for protocol in ("full", "sampled"):
+        here, there = (
+            told("evaluate", run, "--protocol", protocol, "--engine", engine, "--json")
+            for engine in ("duckdb", master)
+        )
+        assert there == here
+
+
+def test_a_cluster_gives_what_one_process_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with spark_cluster(tmp_path / "cluster") as cluster, driver_of(cluster, monkeypatch) as master:
         check_reading_and_splitting(master, tmp_path)
         check_preparing(master, tmp_path)
         check_addresses_and_errors(master, tmp_path)
+        check_lists_and_ranks(master, tmp_path, capsys)

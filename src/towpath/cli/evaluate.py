@@ -13,8 +13,10 @@ from towpath.errors import ConfigError
 from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from towpath.data.split import Part, Split
-    from towpath.evaluation.evaluate import EvaluationOptions
+    from towpath.evaluation.evaluate import EvaluationOptions, RankedBlock
     from towpath.evaluation.protocols import EvalProtocol
     from towpath.evaluation.result import Evaluation
     from towpath.serving.run import Run
@@ -140,14 +142,31 @@ def _evaluate(
         assert options.candidates is not None
         listed = read_outside(options.candidates, split.train, columns, run.record["data"], output)
         return evaluate_candidates(scorer, split, listed, on=on, k=lengths)
+    asked = _options(options, split)
     return evaluate(
         scorer,
         split,
         protocol=cast("EvalProtocol", protocol),  # an unknown name is refused there, with a suggestion
         on=on,
         k=lengths,
-        options=_options(options, split),
+        options=asked,
+        rank=_ranked_by(run, protocol, options, columns, asked),
     )
+
+
+def _ranked_by(
+    run: "Run", protocol: str, options: EvaluateOptions, columns: DataOptions, asked: "EvaluationOptions"
+) -> "Callable[[int], Iterable[RankedBlock]] | None":
+    """Who ranks: the workers of a cluster, if they can know the events; None: this process."""
+    from towpath.data.engine import is_spark
+
+    if not is_spark(columns.engine) or options.test is not None or protocol == "listed":
+        return None
+    from towpath.serving.spark_jobs import ranks_by_spark
+
+    # An unknown name is refused before anything is ranked.
+    what = cast("EvalProtocol", protocol), cast("Part", options.on)
+    return ranks_by_spark(columns.engine, run.folder, *what, asked)
 
 
 def _options(options: EvaluateOptions, split: "Split") -> "EvaluationOptions":

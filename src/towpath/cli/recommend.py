@@ -15,7 +15,7 @@ from towpath.memory import limit_memory
 if TYPE_CHECKING:
     from towpath.ranking.resting import Resting
     from towpath.serving.answers import Recommendation
-    from towpath.serving.batch import Audience
+    from towpath.serving.batch import Audience, Find
     from towpath.serving.catalogue import ListRules
     from towpath.serving.recommender import Recommender
 
@@ -35,6 +35,12 @@ class Whom:
         Path | None, typer.Option(metavar="FILE", help="A Parquet, CSV or text file of user ids.")
     ] = None
     all: Annotated[bool, typer.Option("--all", help="All users of the model; needs --out.")] = False
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="spark|spark://…", help="Make the lists of --out on the workers of a Spark cluster."
+        ),
+    ] = None
     out: Annotated[
         Path | None,
         typer.Option(
@@ -98,7 +104,7 @@ def recommend(
         refuse_unknown_ending(whom.out)
     served = load(run, device=device)
     if whom.out is not None:
-        _write(served, whom, which, output, k)
+        _write(served, whom, which, output, k, _found_by(run, whom.engine))
         return
     answers = served.recommend_many(
         _users(whom),
@@ -156,11 +162,30 @@ def _refuse_mixed(whom: Whom, which: Which) -> None:
         )
     if whom.all and whom.out is None:
         raise ConfigError("--all makes very many lists; say where to write them with --out lists.parquet.")
+    if whom.engine is not None and whom.out is None:
+        raise ConfigError("--engine makes lists for a file; say which with --out lists.parquet.")
     if which.history is not None and (whom.user is None or len(whom.user) != 1 or whom.out is not None):
         raise ConfigError("--history is that of one user; give it with one --user and without --out.")
 
 
-def _write(served: "Recommender", whom: Whom, which: Which, output: Output, k: int) -> None:
+def _found_by(run: Path, engine: str | None) -> "Find | None":
+    """Who makes the lists: the workers of a cluster, or this process (None)."""
+    from towpath.data.engine import is_spark
+
+    if engine is None or engine == "duckdb":
+        return None
+    if not is_spark(engine):
+        raise ConfigError(
+            f"--engine takes spark or a Spark master such as spark://host:7077 here, and not {engine!r}."
+        )
+    from towpath.serving.spark_jobs import lists_by_spark
+
+    return lists_by_spark(engine, run)
+
+
+def _write(
+    served: "Recommender", whom: Whom, which: Which, output: Output, k: int, find: "Find | None"
+) -> None:
     """Lists to a file, and how many of them there are."""
     from towpath.serving.batch import write_lists
 
@@ -169,7 +194,9 @@ def _write(served: "Recommender", whom: Whom, which: Which, output: Output, k: i
     rules = _rules(served, which, k)
     _say_unknown(served, which, output)
     with output.transfer(f"Lists for {len(audience.codes):,} users") as bar:
-        done = write_lists(served, audience, rules, whom.out, lambda n: bar(n, len(audience.codes)))
+        done = write_lists(
+            served, audience, rules, whom.out, lambda n: bar(n, len(audience.codes)), find=find
+        )
     if done.fallback_users:
         output.say(
             f"{done.fallback_users:,} of {done.users:,} users got the fallback, the most popular items."

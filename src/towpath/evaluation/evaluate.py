@@ -1,7 +1,8 @@
 """A scorer's worth on one part of a split, under one named protocol."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import cast, get_args
 
 import numpy as np
@@ -43,6 +44,9 @@ from towpath.ranking.top_k import rank_targets
 # True relevance of every pair: an array (users, items), or a function of user codes (n, 1) and items (n, k).
 Relevance = NDArray[np.floating] | Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.floating]]
 
+# The ranks of the targets of a block (t,), and its users' lists of the best candidates (b, places).
+RankedBlock = tuple[NDArray[np.float64], NDArray[np.int64]]
+
 
 @dataclass(frozen=True)
 class EvaluationOptions:
@@ -69,13 +73,15 @@ def evaluate(
     k: int | Sequence[int] = 10,
     relevance: Relevance | None = None,
     options: EvaluationOptions = EvaluationOptions(),  # noqa: B008  # frozen
+    rank: Callable[[int], Iterable[RankedBlock]] | None = None,
 ) -> Evaluation:
     """Hit, NDCG, recall, MRR and relevance at k for every evaluated user; `full` adds what the lists cover.
 
     The definitions are in docs/metrics.md. A scorer sees training histories when validation is evaluated, and
     training plus validation when test is. `relevance` is the true relevance where it is known: rel is then
     its sum over the list, otherwise the number of targets in the list. With several k, metrics have the
-    length of the list in their names.
+    length of the list in their names. Blocks are ranked here, unless `rank` has it done elsewhere: it is told
+    the length of the lists and gives the blocks in order.
     """
     ks = (k,) if isinstance(k, int) else tuple(k)
     for one in ks:
@@ -84,12 +90,11 @@ def evaluate(
         raise _no_truth()
     if protocol == "listed":
         return _listed(scorer, split, on, ks, options)
-    task = task_of(split, on)
-    negatives = sample_negatives(protocol, task, options.negatives_seed)
+    job = ranking_job(split, protocol, on, options)
+    task, negatives = job.task, job.negatives
     # Sampled candidates are no list that anyone would be shown, unless their true relevance is asked for.
     slots = max(ks) if negatives is None or relevance is not None else 0
-    rest = _rest(split, on, options.resting)
-    values, lists = _rank_blocks(scorer, task, blocks_of(task, negatives), slots, rest)
+    values, lists = _gathered(task, slots, job.ranked(scorer, slots) if rank is None else rank(slots))
     ranks = _ranks(values, task, negatives)
     if protocol in ("ips", "snips"):
         chances = target_propensities(task, split.part(on), options.examination)
@@ -102,6 +107,27 @@ def evaluate(
         per_user = {name: values for name, values in per_user.items() if name.startswith("rel")}
         overall |= _support(task, lists)
     return Evaluation(protocol, on, max(ks), task.users, per_user, overall, task.users_left_out)
+
+
+@dataclass(frozen=True)
+class RankingJob:
+    """All that is to be ranked: targets, negatives where they are sampled, and what rests."""
+
+    task: RankingTask
+    negatives: Negatives | None
+    rest: Rest | None
+
+    def ranked(self, scorer: Scorer, places: int, part: int = 0, parts: int = 1) -> Iterator[RankedBlock]:
+        """The blocks in order, or every so many-th of them from `part` on."""
+        blocks = islice(blocks_of(self.task, self.negatives), part, None, parts)
+        return _ranked(scorer, self.task, blocks, places, self.rest)
+
+
+def ranking_job(split: Split, protocol: EvalProtocol, on: Part, options: EvaluationOptions) -> RankingJob:
+    """What evaluating this part under this protocol ranks."""
+    task = task_of(split, on)
+    negatives = sample_negatives(protocol, task, options.negatives_seed)
+    return RankingJob(task, negatives, _rest(split, on, options.resting))
 
 
 def evaluate_candidates(
@@ -175,7 +201,7 @@ class Validator:
     def __call__(self, scorer: Scorer) -> dict[str, float]:
         """The means over users, as `evaluate(scorer, split, on="validation", k=k)` has them."""
         blocks = blocks_of(self._task, None) if self._held is None else self._held
-        values, _ = _rank_blocks(scorer, self._task, blocks, 0)
+        values, _ = _gathered(self._task, 0, _ranked(scorer, self._task, blocks, 0))
         ranks = _ranks(values, self._task, None)
         return {
             "hit": float(hit_at_k(ranks, self.k).mean()),
@@ -205,12 +231,21 @@ def _check(protocol: str, on: str, k: int, n_items: int) -> None:
         )
 
 
-def _rank_blocks(
-    scorer: Scorer,
-    task: RankingTask,
-    blocks: Iterable[TargetBlock],
-    places: int,
-    rest: Rest | None = None,
+def _ranked(
+    scorer: Scorer, task: RankingTask, blocks: Iterable[TargetBlock], places: int, rest: Rest | None = None
+) -> Iterator[RankedBlock]:
+    """The ranks of each block's targets, and its users' lists."""
+    for block in blocks:
+        scores = score_block(scorer, block.candidates, task.seen)
+        if rest is not None:
+            scores = rest(scores, block.candidates.users, block.candidates.items.numpy())
+        found = rank_targets(scores, block.rows, block.columns, name=_namer(task, block)).cpu().numpy()
+        lists = best_of_block(scores, block.candidates, places) if places else np.empty((len(scores), 0), int)
+        yield found, lists
+
+
+def _gathered(
+    task: RankingTask, places: int, ranked: Iterable[RankedBlock]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The rank of every target (m,) and every user's list of the best `places` candidates (n, places)."""
     # Filled in place. Small results kept from every block would lie between the large tensors that are freed
@@ -218,15 +253,10 @@ def _rank_blocks(
     ranks = np.empty(len(task.targets))
     lists = np.empty((len(task.users), places), dtype=np.int64)
     target = user = 0
-    for block in blocks:
-        scores = score_block(scorer, block.candidates, task.seen)
-        if rest is not None:
-            scores = rest(scores, block.candidates.users, block.candidates.items.numpy())
-        found = rank_targets(scores, block.rows, block.columns, name=_namer(task, block))
-        ranks[target : target + len(found)] = found.cpu().numpy()
-        if places:
-            lists[user : user + len(scores)] = best_of_block(scores, block.candidates, places)
-        target, user = target + len(found), user + len(scores)
+    for found, listed in ranked:
+        ranks[target : target + len(found)] = found
+        lists[user : user + len(listed)] = listed
+        target, user = target + len(found), user + len(listed)
     return ranks, lists
 
 

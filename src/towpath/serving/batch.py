@@ -72,20 +72,22 @@ def write_lists(
     rules: ListRules,
     out: Path,
     progress: Callable[[int], None] = lambda users: None,
+    *,
+    find: "Find | None" = None,
 ) -> Written:
     """The file with columns user, item, rank (from 1) and score, users in the order of the audience.
 
-    Only one block of lists is held at a time. `progress` is told how many users are done.
+    Only one block of lists is held at a time. `progress` is told how many users are done. Lists are made here
+    unless `find` has it done elsewhere.
     """
     refuse_unknown_ending(out)
     rows = fallback = 0
     with new_file(out) as partial, _WRITERS[out.suffix](partial, _schema(recommender, audience)) as writer:
-        for some in _runs(len(audience.codes), rules.k):
-            items, scores, how = recommender.lists(audience.codes[some], rules)
-            table = _table(recommender, audience, some, TopRows(items, scores))
+        for some, lists, others in (find or _find)(recommender, audience.codes, rules):
+            table = _table(recommender, audience, some, lists)
             writer.write_table(table)
             rows += table.num_rows
-            fallback += int(np.count_nonzero(how != "model"))
+            fallback += others
             progress(some.stop)
     return Written(len(audience.codes), rows, fallback)
 
@@ -98,7 +100,24 @@ class TopRows:
     scores: NDArray[np.float32]
 
 
-def _runs(users: int, k: int) -> Iterator[slice]:
+# Runs of users with their lists, and how many of them got the fallback.
+Found = tuple[slice, TopRows, int]
+Find = Callable[[Recommender, NDArray[np.int64], ListRules], Iterator[Found]]
+
+
+def _find(recommender: Recommender, codes: NDArray[np.int64], rules: ListRules) -> Iterator[Found]:
+    for some in runs_of(len(codes), rules.k):
+        yield some, *lists_of(recommender, codes[some], rules)
+
+
+def lists_of(recommender: Recommender, codes: NDArray[np.int64], rules: ListRules) -> tuple[TopRows, int]:
+    """The lists of these users, and how many of them got the fallback."""
+    items, scores, how = recommender.lists(codes, rules)
+    return TopRows(items, scores), int(np.count_nonzero(how != "model"))
+
+
+def runs_of(users: int, k: int) -> Iterator[slice]:
+    """All users in runs, so short that their lists can be held."""
     step = max(1, _ROWS_AT_ONCE // k)
     for start in range(0, users, step):
         yield slice(start, min(start + step, users))
