@@ -14,6 +14,7 @@ from pathlib import Path
 from towpath.data.spark_session import java_environment
 
 ADDRESS = "127.0.0.1"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS = f"""
 spark.driver.host {ADDRESS}
 spark.driver.bindAddress {ADDRESS}
@@ -22,6 +23,12 @@ spark.executor.memory 512m
 spark.sql.shuffle.partitions 2
 spark.default.parallelism 2
 spark.python.worker.reuse true
+# Small tables: no time is spent on compiling and on planning twice.
+spark.sql.codegen.wholeStage false
+spark.sql.codegen.factoryMode NO_CODEGEN
+spark.sql.adaptive.enabled false
+spark.driver.extraJavaOptions {QUICK_START}
+spark.executor.extraJavaOptions {QUICK_START}
 """
 
 
@@ -65,6 +72,7 @@ def _variables(folder: Path) -> dict[str, str]:
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_IP": ADDRESS,
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
         "PYSPARK_PYTHON": sys.executable,
         # Executors import towpath as this process does.
         "PYTHONPATH": str(_folder_of("towpath").parent),

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import towpath
-from event_files import write_events, write_slates
+from event_files import write_slates
 from spark_cluster import spark_cluster
 from towpath import Cleaning, Positive
 from towpath.cli import main
@@ -51,43 +51,39 @@ def write_json(path: Path) -> Path:
     return path
 
 
-def write_parquet(path: Path) -> Path:
+def write_parquet(path: Path, users: int = 2500, items: int = 1000, per_user: int = 5) -> Path:
+    """Enough users and items for several blocks; times tie, and the order of the file decides."""
     draw = np.random.default_rng(2)
-    columns = {"user": draw.integers(0, 25, ROWS), "item": draw.integers(0, 30, ROWS)}
-    table = pa.table({**columns, "rating": draw.integers(1, 6, ROWS).astype(np.float32)})
-    pq.write_table(table, path, row_group_size=64)
+    columns = {
+        "user": draw.integers(0, users, users * per_user),
+        "item": draw.integers(0, items, users * per_user),
+    }
+    times = pa.array(draw.integers(0, 50, users * per_user) * 10**6, pa.timestamp("us"))
+    pq.write_table(pa.table({**columns, "time": times}), path, row_group_size=4096)
     return path
 
 
 def check_reading_and_splitting(master: str, folder: Path) -> None:
-    cases = (
-        (write_slates(folder / "log"), {}, ("time", "random")),
-        (
-            write_json(folder / "e.jsonl"),
-            {
-                "positive": Positive(events=("cart", "purchase"), event_weights={"cart": 2.0}),
-                "cleaning": Cleaning(repeats="last", filter="k-core", min_per_user=3, min_per_item=3),
-            },
-            ("leave-last-two",),
-        ),
-        (write_parquet(folder / "e.parquet"), {"cleaning": Cleaning(min_rating=2)}, ("leave-last-two",)),
-    )
-    for path, asked, strategies in cases:
-        here, there = (towpath.read(path, **asked, engine=engine) for engine in ("duckdb", master))
-        assert (there.steps, there.notes, there.counts) == (here.steps, here.notes, here.counts)
-        for how in strategies:
-            found = towpath.split(there, how, engine=master)
-            assert found.fingerprint == towpath.split(here, how).fingerprint, (path, how)
+    log = write_slates(folder / "log")
+    here, there = (towpath.read(log, engine=engine) for engine in ("duckdb", master))
+    assert (there.steps, there.notes, there.counts) == (here.steps, here.notes, here.counts)
+    assert towpath.split(there, "time", engine=master).fingerprint == towpath.split(here, "time").fingerprint
 
 
-def check_addresses_and_errors(master: str, folder: Path) -> None:
-    whole = towpath.split(towpath.read(folder / "e.parquet")).fingerprint
-    address = (folder / "e.parquet").as_uri()
-    assert towpath.split(towpath.read(address, engine="spark")).fingerprint == whole
-    with pytest.raises(DataError, match="addresses are read by --engine spark"):
-        towpath.read(address)
+def check_preparing(master: str, folder: Path) -> None:
+    asked = {
+        "positive": Positive(events=("cart", "purchase"), event_weights={"cart": 2.0}),
+        "cleaning": Cleaning(repeats="last", filter="k-core", min_per_user=3, min_per_item=3),
+    }
+    events = write_json(folder / "e.jsonl")
+    here = towpath.prepare(events, folder / "here", "random", seed=3, **asked)
+    there = towpath.prepare(events, folder / "there", "random", seed=3, engine=master, **asked)
+    assert there.fingerprint == here.fingerprint == load_split(folder / "there").fingerprint
+
+
+def check_errors(master: str, folder: Path) -> None:
     with pytest.raises(ConfigError, match="uses Spark at"):
-        towpath.read(address, engine="spark://elsewhere:7077")
+        towpath.read("s3a://bucket/events.csv", engine="spark://elsewhere:7077")
     (folder / "bad.csv").write_text("user,item\n1,2\n3\n")
     with pytest.raises(DataError) as caught:
         towpath.read(folder / "bad.csv", engine=master)
@@ -97,12 +93,6 @@ def check_addresses_and_errors(master: str, folder: Path) -> None:
         towpath.read(folder / "no.csv", engine=master)
 
 
-def check_preparing(master: str, folder: Path) -> None:
-    here = towpath.prepare(folder / "log", folder / "here", "random", seed=3)
-    there = towpath.prepare(folder / "log", folder / "there", "random", seed=3, engine=master)
-    assert there.fingerprint == here.fingerprint == load_split(folder / "there").fingerprint
-
-
 def check_lists_and_ranks(master: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def told(*words: object) -> dict[str, Any]:
         code = main([str(word) for word in words])
@@ -110,16 +100,16 @@ def check_lists_and_ranks(master: str, folder: Path, capsys: pytest.CaptureFixtu
         assert code == 0, said.err
         return json.loads(said.out)
 
-    run, events = folder / "run", write_events(folder / "events.csv", users=2500, items=1000, per_user=5)
+    run, events = folder / "run", write_parquet(folder / "e.parquet")
     small = ("--set", "epochs=1", "--set", "embedding_dim=4", "--out", run, "--json")
-    fitted = told("fit", events, "--model", "mf", "--engine", master, *small)
+    fitted = told("fit", events.as_uri(), "--model", "mf", "--engine", "spark", *small)
     assert fitted["fingerprint"] == towpath.split(towpath.read(events)).fingerprint
     for where in ("here", "there"):
         engine = ("--engine", master) if where == "there" else ()
         made = told(
             "recommend", run, "--all", "-k", 5, *engine, "--out", folder / f"{where}.parquet", "--json"
         )
-        assert made["users"] == 2500
+        assert made["users"] == fitted["users"]
     assert pq.read_table(folder / "there.parquet").equals(pq.read_table(folder / "here.parquet"))
     for protocol in ("full", "sampled"):
         here, there = (
@@ -129,11 +119,13 @@ def check_lists_and_ranks(master: str, folder: Path, capsys: pytest.CaptureFixtu
         assert there == here
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # about a minute on two free cores
 def test_a_cluster_gives_what_one_process_gives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with spark_cluster(tmp_path / "cluster") as cluster, driver_of(cluster, monkeypatch) as master:
         check_reading_and_splitting(master, tmp_path)
         check_preparing(master, tmp_path)
-        check_addresses_and_errors(master, tmp_path)
+        check_errors(master, tmp_path)
         check_lists_and_ranks(master, tmp_path, capsys)

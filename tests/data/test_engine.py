@@ -55,3 +55,8 @@ def test_a_java_of_the_extra_is_used_where_there_is_none(
 def test_importing_towpath_does_not_import_spark() -> None:
     code = "import sys, towpath.cli, towpath.data.sources; assert 'pyspark' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_address_needs_spark() -> None:
+    with pytest.raises(DataError, match="addresses are read by --engine spark"):
+        read("s3a://bucket/events.parquet")

@@ -61,7 +61,7 @@ def ranks_by_spark(
         work = _RankBlocks(str(run.absolute()), (protocol, on, without), places, parts)
         made = _run(session, parts, work, _RANKS)
         for found, lists in zip(made.column("ranks"), made.column("lists"), strict=True):
-            yield found.values.to_numpy(), lists.values.to_numpy().reshape(-1, places)
+            yield found.values.to_numpy(), lists.values.to_numpy().reshape(-1, places or 1)[:, :places]
 
     return rank
 
