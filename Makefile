@@ -6,13 +6,17 @@ STAMP = $(VENV)/.installed
 # Two test processes, one thread each: more threads than cores make small torch operations many times slower.
 ONE_THREAD = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint types docs reference reproduce bench clean
+.PHONY: demo test test-cluster lint types docs reference reproduce bench clean
 
 demo: $(STAMP)
 	$(BIN)/towpath demo --out demo
 
 test: lint types docs
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+# Several processes and machines at length: killed workers, networks of their own (as root).
+test-cluster: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m pytest -m cluster
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -69,6 +69,14 @@ class FitOptions:
         str | None,
         typer.Option(metavar="URI", help="Where the tracker keeps it; sqlite:///mlflow.db unless given."),
     ] = None
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Processes that train together: on this machine, or with --engine spark://… on the workers "
+            "of that cluster. 0 sets up the run and leaves it to torchrun.",
+        ),
+    ] = 1
     resume: Annotated[
         bool,
         typer.Option("--resume", help="Resume the run in this folder; recipe and data must be the same."),
@@ -84,6 +92,8 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
 
     settings = _with_players(parse_settings(training.set), options)
     recipe = Recipe(options.model, options.method, settings, options.seed, training.device)
+    if options.workers != 1:
+        _refuse_alone(options)
     recipe.resolve()  # a wrong setting is said before the data are read, which may take long
     refuse_existing(options.out, resume=options.resume)
     tracker_of(options.track, options.track_uri, str(options.out))  # so is a tracker that is not there
@@ -94,10 +104,14 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
             output.say(f"{run.folder} is finished already; nothing is left to do.")
         else:
             with tracker_of(options.track, options.track_uri, str(options.out)) as tracker:
-                _train(run, plan, output, tracker)
+                if options.workers == 1:
+                    _train(run, plan, output, tracker)
+                else:
+                    _train_together(run, options, prepare.engine, output)
     except KeyboardInterrupt:
         raise Interrupted(_how_to_go_on(options.out)) from None
-    _show(run, output)
+    if run.finished:
+        _show(run, output)
 
 
 def _with_players(settings: dict[str, Any], options: FitOptions) -> dict[str, Any]:
@@ -192,6 +206,34 @@ def _train(run: "Run", plan: "Plan", output: Output, tracker: "MlflowLogger | No
     for remark in fitted.scorer.remarks:
         output.say(remark)
     return fitted
+
+
+def _refuse_alone(options: FitOptions) -> None:
+    """Nothing, unless something was asked for that only one process does."""
+    from towpath.serving.together import refuse_other_methods
+
+    refuse_other_methods(options.method)
+    if options.track is not None:
+        raise ConfigError("--track follows a fit in this process; leave --workers or --track out.")
+
+
+def _train_together(run: "Run", options: FitOptions, engine: str, output: Output) -> None:
+    """Have the run trained by several processes, or say how to start them."""
+    from towpath.data.engine import is_spark
+    from towpath.serving.together import train_by_spark, train_here
+
+    if options.workers == 0:
+        output.say(f"{run.folder} is set up; start torchrun … -m towpath.serving.together {run.folder}")
+        return
+    with output.working(f"Fitting by {options.workers} workers"):
+        if is_spark(engine):
+            train_by_spark(run.folder, options.workers, engine)
+        else:
+            train_here(run.folder, options.workers)
+    lines = EpochLines()
+    for row in run.history:
+        for line in lines(row):
+            output.say(line)
 
 
 def _how_to_go_on(folder: Path) -> str:

@@ -23,6 +23,7 @@ from towpath.methods.run import FixedEpochs, fit
 from towpath.models.model_setting import with_classes
 from towpath.models.scorer import Scorer
 from towpath.serving.artifact import Artifact, artifact_of, library_versions, load_artifact, save_artifact
+from towpath.training.distributed import leads
 from towpath.training.fit import EpochMetrics, Fit
 
 FORMAT = 1
@@ -104,7 +105,11 @@ class Run:
                 watch(row)
 
         checkpoint = self.folder / "checkpoint.safetensors"
-        done = fit(plan.split, plan.recipe, checkpoint=checkpoint, watch=keep, fixed=fixed)
+        done = fit(
+            plan.split, plan.recipe, checkpoint=checkpoint, watch=keep if leads() else None, fixed=fixed
+        )
+        if not leads():
+            return done
         self._write_history(list(done.history))
         origin = {key: plan.record[key] for key in ("recipe", "data")}
         if (dial := dial_of(done.scorer, plan.split)) is not None:

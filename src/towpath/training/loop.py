@@ -12,6 +12,7 @@ from towpath.errors import TrainingError
 from towpath.memory import refuse_exceeded
 from towpath.models.scorer import Scorer
 from towpath.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from towpath.training.distributed import leads
 from towpath.training.fit import EpochMetrics, Fit
 from towpath.training.learner import Learner
 from towpath.training.settings import TrainingSettings
@@ -37,7 +38,7 @@ def train(
     while (reason := _stop_reason(progress, settings, learner.own_epochs)) is None:
         row = _epoch(learner, progress, validate)
         progress = _after(progress, row, learner)
-        if checkpoint is not None:
+        if checkpoint is not None and leads():
             save_checkpoint(checkpoint, progress, learner.live_state())
         if watch is not None:
             watch(row)
@@ -58,7 +59,7 @@ def train_for(
     while len(progress.history) < epochs:
         row = _epoch(learner, progress, lambda scorer: {})
         progress = _last_now((*progress.history, row), learner)
-        if checkpoint is not None:
+        if checkpoint is not None and leads():
             save_checkpoint(checkpoint, progress, learner.live_state())
         if watch is not None:
             watch(row)

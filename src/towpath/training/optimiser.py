@@ -14,6 +14,7 @@ from torch.optim.adam import adam
 
 from towpath.kernels.lazy_adam import Rates, move_rows
 from towpath.models.capabilities import HasParameterRates
+from towpath.training.distributed import Workers
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8  # as everywhere
 
@@ -57,6 +58,7 @@ class Optimiser:
         ]
         self._clip_norm = clip_norm
         self._lr_scale = 1.0
+        self.workers: Workers | None = None  # processes whose gradients are added to those of this one
 
     def set_lr_scale(self, scale: float) -> None:
         """From now on take steps of this share of each parameter's own rate."""
@@ -70,6 +72,8 @@ class Optimiser:
 
     def apply_gradients(self, gradients: Mapping[Tensor, Tensor]) -> None:
         """Take one step against these gradients; parameters without one stay where they are."""
+        if self.workers is not None:
+            gradients = self.workers.add_up(gradients)
         reached = [
             (m, g.coalesce() if g.is_sparse else g)
             for m in self._moving

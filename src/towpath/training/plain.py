@@ -7,6 +7,7 @@ from towpath.device import device_of
 from towpath.models.capabilities import manual_backward, score_with_norm, with_factors
 from towpath.models.scorer import Settings
 from towpath.training.batches import Batch, make_batches
+from towpath.training.distributed import workers
 from towpath.training.fit import EpochMetrics
 from towpath.training.learner import Learner
 from towpath.training.losses import catalogue_softmax_risk, logistic_loss, logistic_slope, softmax_loss
@@ -25,6 +26,7 @@ class PlainLearner(Learner):
         self.scorer, self._training, self._rng = task.scorer, task.training, task.rng
         self._batches = make_batches(task.train, task.scorer, task.training)
         self._optimiser = Optimiser([task.scorer], task.training.learning_rate, task.training.clip_norm)
+        self._workers = self._optimiser.workers = workers()
 
     def optimisers(self) -> dict[str, Optimiser]:
         """That of the scorer."""
@@ -37,7 +39,11 @@ class PlainLearner(Learner):
         self.scorer.train()
         total = torch.zeros((), device=device_of(self.scorer))
         for batch in self._batches.epoch(number, self._rng):
-            total += self._step(batch)
+            if self._workers is None:
+                total += self._step(batch)
+            else:
+                total += self._step(self._workers.slice(batch)) * self._workers.share
+        total = total if self._workers is None else self._workers.total(total)
         return {"loss": float(total) / len(self._batches)}
 
     def _step(self, batch: Batch) -> Tensor:

@@ -1,0 +1,118 @@
+"""Several processes that train together do what one process does."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from event_files import write_events
+from small import small_split
+from towpath.models.registry import model_type
+from towpath.models.scorer import sizes_of
+from towpath.rng import Rng
+from towpath.training.batches import make_batches
+from towpath.training.distributed import Workers, leads, workers
+from towpath.training.plain import PlainLearner
+from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
+
+RUN = "import sys; from towpath.cli import main; sys.exit(main())"
+MODELS = {"mf": {}, "wide_deep": {}, "attention": {"dropout": 0.0, "history_length": 5}}
+
+
+@pytest.mark.parametrize("pairs", ["sampled", "catalogue"])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_losses_of_slices_add_up_to_that_of_the_batch(name: str, pairs: str) -> None:
+    split, rng = small_split(users=31, items=40), Rng(0)
+    kind = model_type(name)
+    scorer = kind(kind.settings_type(**MODELS[name]), sizes_of(split.train))
+    scorer.initialise(split.train, rng)
+    loss = "softmax" if name == "attention" and pairs == "catalogue" else "logistic"
+    settings = TrainingSettings(batch_size=50, pairs=pairs, loss=loss, l2=0.01)
+    learner = PlainLearner(TrainingTask(scorer, split.train, settings, rng))
+    for batch in make_batches(split.train, scorer, settings).epoch(1, rng):
+        whole = learner._loss(batch)
+        total, rows = torch.zeros(()), 0
+        for rank in range(3):
+            worker = Workers(rank, 3)
+            mine = worker.slice(batch)
+            total = total + worker.share * learner._loss(mine)
+            rows += len(mine.labels)
+        torch.testing.assert_close(total, whole, atol=1e-6, rtol=1e-6)
+        assert rows == (len(batch.labels) if mine is not batch else 3 * len(batch.labels))
+
+
+def test_a_batch_with_fewer_rows_than_workers_is_everybodys() -> None:
+    split = small_split(users=4, items=20)
+    kind = model_type("mf")
+    scorer = kind(kind.settings_type(), sizes_of(split.train))
+    batch = next(iter(make_batches(split.train, scorer, TrainingSettings(batch_size=2)).epoch(1, Rng(0))))
+    worker = Workers(1, 5)
+    assert worker.slice(batch) is batch
+    assert worker.share == 0.2
+
+
+def test_a_process_alone_leads() -> None:
+    assert workers() is None
+    assert leads()
+
+
+def fit_words(folder: Path, run: str, *more: str) -> list[str]:
+    words = ["fit", str(folder / "e.csv"), "--model", "mf", "--set", "embedding_dim=4", *more]
+    return [sys.executable, "-c", RUN, *words, "--set", "batch_size=256", "--out", str(folder / run)]
+
+
+def losses(run: Path) -> list[float]:
+    return [json.loads(line)["loss"] for line in (run / "history.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_one_does(tmp_path: Path) -> None:
+    write_events(tmp_path / "e.csv")
+    more = ("--set", "epochs=2", "--set", "hard_negatives=1")
+    subprocess.run(fit_words(tmp_path, "one", *more), check=True, capture_output=True)
+    subprocess.run(fit_words(tmp_path, "two", *more, "--workers", "2"), check=True, capture_output=True)
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-6)
+    one, two = (load_file(tmp_path / run / "artifact" / "model.safetensors") for run in ("one", "two"))
+    for key, tensor in one.items():
+        torch.testing.assert_close(two[key], tensor, atol=1e-4, rtol=1e-4)
+
+
+def ranks_of(run: Path) -> list[int]:
+    """The processes that train this run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"towpath.serving.together" in words and b"torch.distributed.run" not in words:
+            found += [int(path.parent.name)] * (str(run).encode() in words)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+@pytest.mark.timeout(900)
+def test_a_run_whose_worker_is_killed_goes_on_to_the_same_floats(tmp_path: Path) -> None:
+    write_events(tmp_path / "e.csv")
+    more = ("--set", "epochs=30", "--set", "patience=30", "--workers", "2")
+    subprocess.run(fit_words(tmp_path, "calm", *more), check=True, capture_output=True)
+    process = subprocess.Popen(fit_words(tmp_path, "killed", *more), stdout=subprocess.DEVNULL)
+    while not (tmp_path / "killed" / "checkpoint.safetensors").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.kill(ranks_of(tmp_path / "killed")[-1], signal.SIGKILL)
+    assert process.wait() == 0
+    calm, killed = (
+        load_file(tmp_path / run / "artifact" / "model.safetensors") for run in ("calm", "killed")
+    )
+    assert all(torch.equal(killed[key], tensor) for key, tensor in calm.items())
+    assert losses(tmp_path / "killed") == losses(tmp_path / "calm")
