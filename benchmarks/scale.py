@@ -1,10 +1,10 @@
 """Growth of time and memory over 1, 10 and 100 million events on one machine, from files to lists.
 
 python -m benchmarks.scale 1 10 100 --folder FOLDER: makes events with text as ids, of a tenth as many users
-and items, at most a million of each. Then it takes each step in a process of its own: prepare (files to a split
-on disk), fit (one epoch, 32 dimensions), attention (one epoch over windows of at most 20 events), evaluate (full
-protocol, 1,000 users) and lists (10 items for 10,000 users). What is done is kept in the folder, a line of JSON
-for each step.
+and items, at most a million of each. Then it takes each step in a process of its own: prepare (files to a
+split on disk), fit (one epoch, 32 dimensions), attention (one epoch over windows of at most 20 events),
+evaluate (full protocol, 1,000 users) and lists (10 items for 10,000 users). What is done is kept in the
+folder, a line of JSON for each step.
 """
 
 import argparse
