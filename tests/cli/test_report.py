@@ -79,6 +79,13 @@ def test_another_run_stands_beside_it(towpath, finished: Path, finished_ease: Pa
     told = towpath("report", finished, "--against", finished_ease, "--out", page, "--json").json
     assert list(told["metrics"]) == ["this run", "popularity", "ease"]
     assert "this run − ease, full" in text_of(page)
+    found = towpath("diagnose", finished, "--out", tmp_path / "diagnosis.html", "--json").json
+    assert told["evidence"]["models"]["this run"] == {
+        **found["evidence"],
+        "expected_clicks": found["expected_clicks"],
+    }
+    assert any("slots in which ease and this run differ" in warning for warning in told["warnings"])
+    assert "What the log can vouch for" in text_of(page)
     assert "this run and ease" in text_of(page)
 
 

@@ -109,6 +109,22 @@ def test_compare_models(towpath, events: Path) -> None:
     assert gap["mean"] == pytest.approx(means["ease"] - means["mf"])
 
 
+def test_compare_says_what_the_log_has_seen_of_the_difference(towpath, events: Path, tmp_path: Path) -> None:
+    asked = ["compare", events, "--models", "popularity,ease", "--seeds", "1", "--out", tmp_path / "out"]
+    told = towpath(*asked, "--json").json
+    for label in ("popularity", "ease"):
+        found = told["evidence"]["models"][label]
+        assert sum(v for level, v in found.items() if level != "expected_clicks") == pytest.approx(1)
+    (difference,) = told["evidence"]["differences"]
+    assert (difference["a"], difference["b"]) == ("ease", "popularity")
+    assert told["warnings"] == [difference["warning"]]
+    assert "slots in which ease and popularity differ" in told["warnings"][0]
+    people = towpath(*asked)  # from what is stored
+    assert "What the log has seen" in people.out
+    assert told["warnings"][0] in " ".join(people.err.split())
+    assert towpath(*asked, "--json").json == told
+
+
 def test_compare_takes_given_seeds_protocols_and_settings_for_one_model(towpath, tmp_path: Path) -> None:
     data = write_events(tmp_path / "events.csv", users=50, items=150)
     compared = ["compare", data, "--models", "popularity,mf", "--protocol", "full,sampled", *QUICK]

@@ -70,9 +70,11 @@ def test_protocols_may_evaluate_different_users(tmp_path: Path) -> None:
     three = Evaluation("full", "test", 10, np.arange(3), {"hit": np.array([1.0, 0, 1])}, {"coverage": 0.5})
     two = Evaluation("listed", "test", 10, np.array([4, 7]), {"auc": np.array([0.25, np.nan])}, {})
     key = ResultStore(tmp_path, "c").key(data="d", recipe=MF)
-    ResultStore(tmp_path, "c").put(key, RunResult("mf", 0, 1, 2.5, (two, three)))
+    lists = np.array([[3, 1], [2, -1], [0, 1], [5, 4]])  # of other users again
+    ResultStore(tmp_path, "c").put(key, RunResult("mf", 0, 1, 2.5, (two, three), lists=lists))
     read = ResultStore(tmp_path, "c").get(RunResult, key.name)
     assert read is not None
+    assert np.array_equal(read.lists, lists)
     for one, stored in zip(read.evaluations, (two, three), strict=True):
         assert np.array_equal(one.users, stored.users)
         (name,) = stored.per_user

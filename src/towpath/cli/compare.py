@@ -141,9 +141,28 @@ def _show(
         rows = [[row[name] for name in gaps] for row in result["differences"]]
         how = result["differences"][0]["how"]
         tables.append(Listing(f"Differences a - b; low and high: {how}", gaps, rows))
+    tables += _evidence_table(result["evidence"])
     if options.out is not None:
         _write(result, tables, options.out)
     output.show(result, *tables)
+    for warning in comparison.warnings:
+        output.say(f"Warning: {warning}")
+
+
+def _evidence_table(evidence: dict[str, Any]) -> list[Listing]:
+    """How much of the lists of each label's first seed the held-out parts have seen."""
+    columns = ("label", "shown to user", "similar users", "no evidence", "clicks per slot")
+    rows = [
+        (
+            label,
+            found["shown_to_user"],
+            found["similar_users"],
+            found["item_known"] + found["never_shown"],
+            "{low:.3f} to {high:.3f}".format(**found["expected_clicks"]),
+        )
+        for label, found in evidence.get("models", {}).items()
+    ]
+    return [Listing("What the log has seen, shares of slots", columns, rows)] if rows else []
 
 
 def _write(result: dict[str, Any], tables: list[Listing], folder: Path) -> None:

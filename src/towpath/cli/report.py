@@ -92,6 +92,8 @@ def _evaluated(
         known["evaluated"] = told.assess(models, run.split, k, gaps)
     with output.working("Making everyone's lists"), gaps.around("what it recommends"):
         known["recommended"] = told.recommend_all(models, run.split, k)
+    with output.working("Looking at the evidence"), gaps.around("what the log has seen of its lists"):
+        known["vouched"] = told.vouch_for_models(models, run.split, k)
     with output.working("Looking at the weights"), gaps.around("the weights"):
         known["weights"] = told.weights_of(run, run.split)
     return known
@@ -157,6 +159,7 @@ def _changed_settings(recipe: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(facts: "RunFacts", page: Path, output: Output) -> None:
+    from towpath.reports.run_evidence import vouched_text
     from towpath.reports.run_warnings import warnings_of
 
     warnings = warnings_of(facts)
@@ -165,7 +168,11 @@ def _show(facts: "RunFacts", page: Path, output: Output) -> None:
     missing = [f"{gap.what}: {gap.why}" for gap in facts.gaps]
     rows = [(who, p, m["hit"], m["ndcg"]) for who, by in metrics.items() for p, m in by.items()]
     tables = [Listing(f"{facts.name}: test", ("", "protocol", "Hit", "NDCG"), rows)] if rows else []
-    output.show({"page": str(page), "metrics": metrics, "warnings": warnings, "missing": missing}, *tables)
+    seen = {"evidence": None if facts.vouched is None else facts.vouched.to_json()}
+    found = {"page": str(page), "metrics": metrics, "warnings": warnings, "missing": missing} | seen
+    output.show(found, *tables)
+    if facts.vouched is not None:
+        output.say(vouched_text(facts.vouched))
     for sentence in (*warnings, *missing):
         output.say(sentence)
     output.say(f"The page is {page}")

@@ -32,9 +32,13 @@ def shared(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float
     >>> shared(np.array([[1, 2, 3, 4]]), np.array([[4, 5, 1, 6]]))
     array([0.5])
     """
-    both = (one[:, :, None] == other[:, None, :]).any(axis=2) & (one != NOTHING)
     real = np.count_nonzero(one != NOTHING, axis=1)
-    return both.sum(axis=1) / np.maximum(1, real)
+    return np.asarray(in_both(one, other).sum(axis=1) / np.maximum(1, real))
+
+
+def in_both(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the other list of the same user holds the item of each slot too: (n, k) of (n, k) twice."""
+    return np.asarray((one[:, :, None] == other[:, None, :]).any(axis=2) & (one != NOTHING))
 
 
 def spread_of(items: NDArray[np.integer], train: Interactions) -> Spread:

@@ -1,6 +1,6 @@
 """What the log of a held-out period knows, whichever model is looked at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,11 @@ class HeldOut:
     by_clicks: bool = False  # whether rows are here because of their clicks, so that rates are too high
 
 
+def all_rows(split: Split) -> HeldOut:
+    """Validation and test together, whoever is in them for which reason."""
+    return HeldOut(join(split.validation, split.test).rows, "the validation and test parts")
+
+
 def held_out_of(split: Split) -> HeldOut:
     """Validation and test together: the period that the model was not trained on.
 
@@ -35,16 +40,17 @@ def held_out_of(split: Split) -> HeldOut:
     training clicks alone would have brought into the parts are there whatever they clicked later, and only
     they are kept.
     """
-    rows, period = join(split.validation, split.test).rows, "the validation and test parts"
+    whole = all_rows(split)
+    rows, period = whole.rows, whole.period
     if rows.labels is None or len(split.outside) == 2:
-        return HeldOut(rows, period)
+        return whole
     if split.description.startswith(LEAVE_LAST_TWO):
         files = [name for name in ("validation", "test") if name in split.outside]
         if files:
             return HeldOut(
                 (split.test if files == ["test"] else split.validation).rows, f"the {files[0]} part"
             )
-        return HeldOut(rows, period, by_clicks=True)
+        return replace(whole, by_clicks=True)
     kept = rows.where(split.train.histories.lengths[rows.users] >= SHORTEST)
     left = len(rows) - len(kept)
     remark = (
@@ -66,6 +72,10 @@ class LogView:
     def evidence(self, lists: NDArray[np.int64], users: NDArray[np.int64]) -> Evidence:
         """What the period has seen of lists (b, k) of these users (b,)."""
         return find_evidence(lists, users, self.shown, self.cells)
+
+    def of(self, held_out: HeldOut, split: Split) -> "LogView":
+        """The same with other rows."""
+        return replace(self, held_out=held_out, shown=_shown(held_out, split.train))
 
 
 def view_log(split: Split, held_out: HeldOut, rng: Rng) -> LogView:

@@ -1,7 +1,7 @@
 """Several models on the same users and seeds: means over seeds, and paired differences with intervals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -82,12 +82,16 @@ class Comparison:
     seeds: int
     rows: tuple[MetricSummary, ...]
     differences: tuple[Difference, ...]
+    # What the log has seen of the lists that are compared, as JSON; empty where it was not looked at.
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()  # sentences about differences that rest on what was never shown
 
     def to_json(self) -> dict[str, Any]:  # a JSON object
         """The comparison as plain numbers, texts and lists."""
         return vars(self) | {
             "rows": [row.to_json() for row in self.rows],
             "differences": [difference.to_json() for difference in self.differences],
+            "warnings": list(self.warnings),
         }
 
     def _repr_html_(self) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from towpath.data.split import Split
+from towpath.diagnostics.contrast import lists_for_evidence, vouch_for
 from towpath.errors import ConfigError, DataError
 from towpath.evaluation.comparison import Comparison, compare
 from towpath.evaluation.evaluate import evaluate, refuse_impossible
@@ -53,7 +54,22 @@ def compare_fits(
     for protocol in evaluation.protocols:
         refuse_impossible(split, protocol, evaluation.on, evaluation.k)
     runs = _run_all(split, run_specs(recipes, seeds), evaluation, work)
-    return compare({label: _over_seeds(label, seeds, runs) for label in recipes}, rng=Rng(0))
+    compared = compare({label: _over_seeds(label, seeds, runs) for label in recipes}, rng=Rng(0))
+    return _with_evidence(compared, {label: runs[label, seeds[0]].lists for label in recipes}, split)
+
+
+def _with_evidence(
+    compared: Comparison, lists: Mapping[str, NDArray[np.int64] | None], split: Split
+) -> Comparison:
+    """The comparison with what the log has seen of the lists of each label's first seed."""
+    known = {label: found for label, found in lists.items() if found is not None}
+    if len(known) < len(lists):
+        return compared
+    try:
+        vouched = vouch_for(known, split)
+    except DataError as error:  # nothing to look at in this split
+        return replace(compared, warnings=(str(error),))
+    return replace(compared, evidence=vouched.to_json(), warnings=vouched.warnings)
 
 
 def run_specs(recipes: Mapping[str, Recipe], seeds: Sequence[int]) -> list[RunSpec]:
@@ -114,7 +130,9 @@ def _fit_and_evaluate(shared: tuple[Split, EvaluationConfig], spec: RunSpec) -> 
     before = processor_seconds()
     fitted = fit(split, spec.recipe)
     evaluations = tuple(_evaluate(fitted.scorer, split, p, evaluation) for p in evaluation.protocols)
-    return spec, result_of(spec, fitted, evaluations, processor_seconds() - before)
+    lists = lists_for_evidence(fitted.scorer, split, evaluation.k)
+    result = result_of(spec, fitted, evaluations, processor_seconds() - before)
+    return spec, replace(result, lists=lists)
 
 
 def _evaluate(

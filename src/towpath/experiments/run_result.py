@@ -20,6 +20,7 @@ from towpath.training.fit import EpochMetrics, Fit
 _EPOCH_COLUMNS = ("epoch", "seconds", "validation_seconds", "validation_hit", "validation_ndcg")
 
 _USERS = "user"
+_LISTS = "list"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class RunResult:
     evaluations: tuple[Evaluation, ...]
     history: tuple[EpochMetrics, ...] = ()  # one row an epoch
     processor_seconds: float | None = None  # of the fit and its evaluation, where it was measured
+    lists: NDArray[np.int64] | None = None  # (users, k) what it would show, where that is looked at
 
     def to_entry(self) -> Entry:
         """Users, then one column for each protocol and metric; everything else as notes.
@@ -69,14 +71,17 @@ class RunResult:
         A protocol that evaluates other users than the first one has a column of its own for them. Columns
         are padded to one length, and the notes have the true ones.
         """
-        longest = max(len(e.users) for e in self.evaluations)
-        columns = {name: _padded(values, longest) for name, values in self._columns()}
+        found = dict(self._columns())
+        longest = max(map(len, found.values()))
+        columns = {name: _padded(values, longest) for name, values in found.items()}
         names = ("protocol", "on", "k", "overall", "users_left_out")
         heads = [
             {name: getattr(e, name) for name in names} | {"rows": len(e.users)} for e in self.evaluations
         ]
         own = ("label", "seed", "epochs", "seconds", "processor_seconds")
         notes = {name: getattr(self, name) for name in own}
+        if self.lists is not None:
+            notes["listed_users"] = len(self.lists)
         return Entry(columns, {**notes, "history": list(self.history), "evaluations": heads})
 
     def _columns(self) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -86,6 +91,8 @@ class RunResult:
             if not np.array_equal(e.users, first):
                 yield f"{n}/{_USERS}", e.users
             yield from ((f"{n}/{metric}", values) for metric, values in e.per_user.items())
+        if self.lists is not None:
+            yield from ((f"{_LISTS}/{place}", column) for place, column in enumerate(self.lists.T))
 
     @classmethod
     def from_entry(cls, entry: Entry) -> "RunResult":
@@ -93,7 +100,12 @@ class RunResult:
         notes = dict(entry.notes)
         heads = enumerate(notes.pop("evaluations"))
         evaluations = tuple(_evaluation(n, dict(head), entry.columns) for n, head in heads)
-        return cls(evaluations=evaluations, history=tuple(notes.pop("history")), **notes)
+        listed = [
+            v[: notes.get("listed_users")] for name, v in entry.columns.items() if name.startswith(_LISTS)
+        ]
+        lists = np.stack(listed, axis=1).astype(np.int64) if listed else None
+        notes.pop("listed_users", None)
+        return cls(evaluations=evaluations, history=tuple(notes.pop("history")), lists=lists, **notes)
 
 
 def _evaluation(number: int, head: dict[str, Any], columns: Mapping[str, NDArray[Any]]) -> Evaluation:

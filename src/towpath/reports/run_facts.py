@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from towpath.data.cleaning import Step
 from towpath.data.split import Split
+from towpath.diagnostics.contrast import Vouched
 from towpath.diagnostics.dial import Dial
 from towpath.diagnostics.lists import Spread
 from towpath.evaluation.comparison import Difference
@@ -80,6 +81,7 @@ class RunFacts:
     evaluated: EvaluatedRun | None = None
     recommended: Recommended | None = None
     weights: WeighedPairs | None = None
+    vouched: Vouched | None = None  # what the log has seen of the lists, and of what others have unlike them
     gaps: tuple[Gap, ...] = field(default_factory=tuple)
     changed: str = ""  # a sentence, if the data are no longer those that the run was trained on
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from towpath.reports.intervals import mean_interval
 from towpath.reports.page import Page, Section
+from towpath.reports.run_evidence import evidence_section
 from towpath.reports.run_facts import POPULARITY, THIS, RunFacts
 from towpath.reports.run_lists import lists_section
 from towpath.reports.run_results import results_section
@@ -27,6 +28,8 @@ def run_page(facts: RunFacts) -> Page:
         sections.append(results_section(facts.evaluated))
     if facts.recommended is not None:
         sections.append(lists_section(facts.recommended))
+    if facts.vouched is not None:
+        sections.append(evidence_section(facts.vouched))
     if facts.weights is not None and facts.split is not None:
         sections.append(weights_section(facts.weights, facts.split.train.item_counts))
     if facts.gaps:

@@ -18,7 +18,9 @@ _MANY_THIN = 0.2  # share of the slots in lists
 
 def warnings_of(facts: RunFacts) -> tuple[str, ...]:
     """Everything that stood out, the gravest first."""
-    checks = (_unfinished, _changed, _game, _no_overlap, _no_better, _end_of_training, _little_data, _cold)
+    checks = (
+        _unfinished, _changed, _game, _no_overlap, _unseen, _no_better, _end_of_training, _little_data, _cold,
+    )  # fmt: skip
     return tuple(sentence for check in checks for sentence in check(facts))
 
 
@@ -76,6 +78,13 @@ def _no_overlap(facts: RunFacts) -> Iterator[str]:
             f"{thin:.0%} of the slots in its lists hold items with fewer than {THIN} training events, of "
             "which the log says next to nothing."
         )
+
+
+def _unseen(facts: RunFacts) -> Iterator[str]:
+    """Whether a difference to another run rests on pairs that the log never showed."""
+    for one in facts.vouched.contrasts if facts.vouched else ():
+        if one.a != POPULARITY and one.warning is not None:
+            yield one.warning
 
 
 def _no_better(facts: RunFacts) -> Iterator[str]:

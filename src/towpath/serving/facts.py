@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from towpath.data.cleaning import Step
 from towpath.data.split import Split
+from towpath.diagnostics.contrast import Vouched, lists_for_evidence, vouch_for
 from towpath.diagnostics.dial import dial_of
 from towpath.diagnostics.lists import shared, spread_of
 from towpath.diagnostics.weights import critic_values, learns_weights, weigh_pairs
@@ -128,6 +129,11 @@ def recommend_all(models: dict[str, Scorer], split: Split, k: int) -> Recommende
         known=_known(lists[THIS], users, task),
         dial=dial_of(models[THIS], split, k),
     )
+
+
+def vouch_for_models(models: dict[str, Scorer], split: Split, k: int) -> Vouched:
+    """What the held-out parts have seen of everyone's lists; as `towpath diagnose` says it of the run."""
+    return vouch_for({who: lists_for_evidence(model, split, k) for who, model in models.items()}, split)
 
 
 def weights_of(run: Run, split: Split) -> WeighedPairs | None:
