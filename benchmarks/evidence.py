@@ -2,6 +2,8 @@
 
 python -m benchmarks.evidence [--worlds 100] [--first-seed 9000] [--out docs/results/evidence]
 
+Every finished kind of world is kept in --out: the same command goes on where it stopped.
+
 Two families of worlds. In worlds of kinds all users of a kind click alike, and the kinds are known: what is
 tested is the chance in the observed clicks. In latent worlds tastes differ from user to user, cells are found
 from training events as `diagnose` does, and a logging policy picks what it believes users like: similar users
@@ -11,7 +13,8 @@ interval holds the mean true chance of a click over all slots.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,6 +38,7 @@ from towpath.worlds.latent import LatentWorld, make_latent_world
 K = 10
 Values = NDArray[np.float64]
 Held = dict[str, dict[str, bool]]  # recommender -> interval -> whether it held
+Counts = dict[str, dict[str, int]]  # the same, in how many worlds
 
 SMALL = {"users": 400, "items": 200, "shown_per_user": 40}
 LATENT: Mapping[str, LatentWorld] = {
@@ -172,18 +176,17 @@ whose weights do not depend on the clicks) and were not adjusted to these worlds
 """
 
 
-def count(worlds: int, first_seed: int, jobs: int) -> Iterator[tuple[str, str, dict[str, int]]]:
-    """Kind of world, recommender, and in how many worlds each interval held."""
-    families: list[tuple[str, Callable[[int], Held]]] = [
-        *((name, partial(held_in_world_of_kinds, name)) for name in OF_KINDS),
-        *((name, partial(held_in_latent_world, name, trained=True)) for name in LATENT),
-    ]
-    for name, look in families:
-        with workers(_look, look, jobs) as results:
-            found = list(results(range(first_seed, first_seed + worlds)))
-        for who in found[0]:
-            yield name, who, {which: sum(held[who][which] for held in found) for which in found[0][who]}
-        print(name, flush=True)
+def families() -> dict[str, Callable[[int], Held]]:
+    """What looks at a world of each kind, given its seed."""
+    of_kinds = {name: partial(held_in_world_of_kinds, name) for name in OF_KINDS}
+    return of_kinds | {name: partial(held_in_latent_world, name, trained=True) for name in LATENT}
+
+
+def count(look: Callable[[int], Held], seeds: range, jobs: int) -> Counts:
+    """In how many worlds each interval of each recommender held."""
+    with workers(_look, look, jobs) as results:
+        found = list(results(seeds))
+    return {who: {one: sum(held[who][one] for held in found) for one in found[0][who]} for who in found[0]}
 
 
 def _look(look: Callable[[int], Held], seed: int) -> Held:
@@ -191,14 +194,15 @@ def _look(look: Callable[[int], Held], seed: int) -> Held:
     return look(seed)
 
 
-def page(found: list[tuple[str, str, dict[str, int]]], worlds: int, first_seed: int) -> str:
+def page(found: Mapping[str, Counts], worlds: int, first_seed: int) -> str:
     """The counts as a page."""
+    flat = [(world, who, held) for world, counts in found.items() for who, held in counts.items()]
     rows = [
         f"| {world} | {who} | {held['sure']} | {held['own answers']} | {held['alike']} |"
-        for world, who, held in found
+        for world, who, held in flat
     ]
-    least = {which: min(held[which] for *_, held in found) for which in ("sure", "own answers", "alike")}
-    of_kinds = min(held["alike"] for world, _, held in found if world in OF_KINDS)
+    least = {which: min(held[which] for *_, held in flat) for which in ("sure", "own answers", "alike")}
+    of_kinds = min(held["alike"] for world, _, held in flat if world in OF_KINDS)
     values = {"worlds": worlds, "first": first_seed, "last": first_seed + worlds - 1, "of_kinds": of_kinds}
     return PAGE.format(**values, least=least, rows="\n".join(rows))
 
@@ -210,7 +214,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("docs/results/evidence"))
     options = parser.parse_args()
-    found = list(count(options.worlds, options.first_seed, options.jobs))
+    seeds = range(options.first_seed, options.first_seed + options.worlds)
+    kept = options.out / f"counts-{seeds.start}-{seeds.stop - 1}.json"
+    found: dict[str, Counts] = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+    for name, look in families().items():
+        if name not in found:
+            found[name] = count(look, seeds, options.jobs)
+            write_text(kept, json.dumps(found, indent=1) + "\n")
+            print(name, flush=True)
     write_text(options.out / "results.md", page(found, options.worlds, options.first_seed))
     print(options.out / "results.md")
 

@@ -123,6 +123,30 @@ def test_a_run_judged_on_its_own_training_log_is_warned_about(towpath, tmp_path:
     assert found["warnings"][0].startswith("100% of the clicks of this log are in the run's own history")
 
 
+def test_slates_are_estimated_by_request(towpath, folder: Path, tmp_path: Path) -> None:
+    log = (folder / "log.csv").read_text().splitlines()
+    by_position = {k: [line for line in log[1:] if line.split(",")[1] == k] for k in "12"}
+    pairs = list(zip(*by_position.values(), strict=False))
+    rows = [f"{line},{n}" for n, pair in enumerate(pairs) for line in pair]
+    slates = written(tmp_path / "slates.csv", f"{HEADER},request", *rows)
+    asked_for = ["ope", slates, "--target", "uniform", *NAMED, "--items", folder / "items.csv"]
+    values = {}
+    for reading in ("independent", "cascade"):
+        told = towpath(*asked_for, "--slate", reading, "--request-col", "request", "--json").json
+        values[reading] = told["slates"]["ips"]["value"]
+        assert told["slates"]["requests"] == len(pairs)
+        low, high = told["slates"]["ips"]["intervals"]["betting"]
+        assert 0 <= low <= values[reading] <= high <= 2
+        assert set(told["assumptions"]) >= {"gamma", "betting", "normal"}
+    # Every slate is whole, so by the independent reading a request earns what its two rows earn.
+    assert values["independent"] == pytest.approx(2 * told["estimates"]["ips"]["value"])
+    assert values["cascade"] != values["independent"]
+    people = towpath(*asked_for, "--slate", "cascade", "--request-col", "request")
+    assert "Clicks per request" in people.out
+    assert "--request-col" in towpath(*asked_for, "--slate", "cascade").sentence()
+    assert "no column 'nope'" in towpath(*asked_for, "--slate", "cascade", "--request-col", "nope").sentence()
+
+
 def test_estimated_propensities_are_said(towpath, folder: Path) -> None:
     found = asked(towpath, folder, "--target", "uniform", "--estimate-propensities", "--json").json
     assert any("propensities were estimated" in note for note in found["notes"])

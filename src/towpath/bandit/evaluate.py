@@ -25,6 +25,14 @@ from towpath.stats.intervals import (
 )
 
 INTERVALS = ("gamma", "betting", "normal", "bootstrap", "empirical-bernstein")
+# What each rests on, besides rows that are independent of each other and propensities that are true.
+ASSUMPTIONS = {
+    "gamma": "rewards of 0 and 1 that are rare; no theorem, conservative in simulation",
+    "betting": "lower end: nothing; upper end: the largest possible weight, or for ips full support",
+    "normal": "many rewarded rows of similar weight; too short where few rows carry the weight",
+    "bootstrap": "as normal: what is not among the rows cannot be resampled",
+    "empirical-bernstein": "the largest possible weight (--max-weight); without it the largest seen",
+}
 # Those that estimate what the target would earn; the others add a bias that no interval knows of.
 UNBIASED = ("ips", "snips", "dr", "sndr")
 _COUNTED = ("ips", "clipped", "snips", "sub-gaussian")
@@ -68,6 +76,11 @@ class OffPolicyEvaluation:
     log_warnings: tuple[str, ...] = ()
 
     @property
+    def weights(self) -> Values:
+        """The weight w of every row: (n,)."""
+        return self.rows["snips"].denominator
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before believing a number."""
         return (*self.log_warnings, *self.overlap.warnings)
@@ -91,6 +104,9 @@ class OffPolicyEvaluation:
             "overlap": self.overlap.to_json(),
             "scales": vars(self.scales),
             "intervals": {how: e.how for found in self.estimates.values() for how, e in found.items()},
+            "assumptions": {
+                how: ASSUMPTIONS[how] for how in INTERVALS if any(how in e for e in self.estimates.values())
+            },
             "notes": list(self.notes),
             "warnings": list(self.warnings),
         }

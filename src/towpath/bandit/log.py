@@ -41,6 +41,7 @@ class LogColumns:
     propensity: str | None = None
     user: str | None = None
     features: tuple[str, ...] = ()  # columns that estimated propensities may depend on
+    request: str | None = None  # rows of one request were shown together
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class BanditLog:
     propensities: Values | None = None  # of what was shown, above 0 and at most 1; None where not logged
     contexts: Codes | None = None  # of users, into context_ids; None where nobody is known
     context_ids: Vocabulary | None = None
+    requests: Codes | None = None  # which rows were shown together, from 0; None where it was not asked for
     features: Codes | None = None  # (n, f) codes of the columns that propensities may depend on
     notes: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = field(default=())  # what makes any estimate from these rows doubtful
@@ -150,6 +152,7 @@ class _Reading:
             propensities=None if "propensity" in skip else self._propensities(),
             contexts=None if users is None else np.unique(users, return_inverse=True)[1].astype(np.int64),
             context_ids=user_ids,
+            requests=self._requests(),
             features=self._features(),
             notes=tuple(self._notes),
         )
@@ -196,6 +199,13 @@ class _Reading:
             f"A propensity (column {column!r}) should be above 0 and at most 1 in every row",
             "Log the chance of what was shown, or leave the column out with --estimate-propensities.",
         )
+
+    def _requests(self) -> Codes | None:
+        if self._told.request is None:
+            return None
+        column = _column("request", self._told.request, self._source)
+        texts = _texts(self._connection, self._source, column, f"Every row needs the request ({column!r})")
+        return np.unique(texts, return_inverse=True)[1].astype(np.int64)
 
     def _features(self) -> Codes | None:
         if not self._told.features:

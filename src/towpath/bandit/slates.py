@@ -8,7 +8,7 @@ Two readings of how users look at a slate (Li et al. 2018; McInerney et al. 2020
   by w_1 w_2 ... w_k (reward interaction IPS), which is right in more worlds and varies much more.
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from towpath.stats.intervals import RatioRows
 
 Values = NDArray[np.float64]
 Reading = Literal["independent", "cascade"]
+READINGS = get_args(Reading)
 
 
 def slate_weights(weights: Values, reading: Reading) -> Values:
@@ -46,13 +47,17 @@ def slate_snips(weights: Values, rewards: Values, reading: Reading) -> Values:
 
 
 def to_slates(
-    values: Values, requests: NDArray[np.int64], positions: NDArray[np.int64], empty: float
+    values: Values,
+    requests: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    shape: tuple[int, int],
+    empty: float,
 ) -> Values:
-    """Rows (n,) as a table (requests, positions), `empty` where a request has no row at a position.
+    """Rows (n,) as a table of this shape (requests, positions), `empty` where a request has no row.
 
     requests: (n,) codes 0.. of each row's request. positions: (n,) from 0. Empty places take weight 1 and
     reward 0.
     """
-    table = np.full((int(requests.max()) + 1, int(positions.max()) + 1), empty)
+    table = np.full(shape, empty)
     table[requests, positions] = values
     return table

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from towpath.bandit.evaluate import Evaluating, OffPolicyEvaluation
     from towpath.bandit.log import BanditLog, LogColumns
     from towpath.bandit.policies import Policy
+    from towpath.bandit.slate_evaluation import SlateEvaluation
+    from towpath.bandit.slates import Reading
     from towpath.data.vocabulary import Vocabulary
 
 _COLUMNS, _TARGET, _HOW = "Columns", "Target", "Estimates"
@@ -38,6 +40,10 @@ class OpeColumns:
     ] = None
     user_col: Annotated[
         str | None, typer.Option(help="Column of user ids, for run: targets.", rich_help_panel=_COLUMNS)
+    ] = None
+    request_col: Annotated[
+        str | None,
+        typer.Option(help="Column that says which rows were shown together.", rich_help_panel=_COLUMNS),
     ] = None
     items: Annotated[
         str | None,
@@ -119,6 +125,15 @@ class OpeHow:
             rich_help_panel=_HOW,
         ),
     ] = None
+    slate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="independent|cascade",
+            help="Also estimate clicks per request. independent: a click depends on the item at its own "
+            "position; cascade: on everything above it too. Needs --request-col.",
+            rich_help_panel=_HOW,
+        ),
+    ] = None
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.", rich_help_panel=_HOW)] = 0
 
 
@@ -126,6 +141,7 @@ def ope(log: LogFile, columns: OpeColumns, target: OpeTarget, how: OpeHow, outpu
     """Estimate what another policy would have earned on a log with propensities (off-policy evaluation)."""
     use_threads(1)
     from towpath.bandit.evaluate import evaluate_policy
+    from towpath.bandit.slate_evaluation import evaluate_slates
 
     kind, _, name = target.target.partition(":")
     if (kind, bool(name)) not in (("uniform", False), ("shares", True), ("run", True)):
@@ -137,7 +153,8 @@ def ope(log: LogFile, columns: OpeColumns, target: OpeTarget, how: OpeHow, outpu
         rows, policy = _prepare(log, columns, target, how)
     with output.working("Estimating"):
         result = evaluate_policy(rows, policy, asked)
-    _show(log, result, output)
+        slates = how.slate and evaluate_slates(rows, result.weights, cast("Reading", how.slate), how.seed)
+    _show(log, result, slates or None, output)
 
 
 def _evaluating(how: OpeHow) -> "Evaluating":
@@ -162,6 +179,7 @@ def _prepare(path: str, columns: OpeColumns, target: OpeTarget, how: OpeHow) -> 
         columns.propensity_col,
         columns.user_col,
         tuple(how.feature_col or ()),
+        columns.request_col,
     )
     items = None if columns.items is None else read_items(columns.items, columns.item_col)
     log = read_bandit_log(path, named, items, skip=["propensity"] if how.estimate_propensities else [])
@@ -214,13 +232,33 @@ def _run(
     return log, policy_of(recommender, log, showing)
 
 
-def _show(log: str, result: "OffPolicyEvaluation", output: Output) -> None:
-    from towpath.bandit.evaluate import UNBIASED
-
+def _show(log: str, result: "OffPolicyEvaluation", slates: "SlateEvaluation | None", output: Output) -> None:
     for note in result.notes:
         output.say(f"Note: {note}.")
-    for warning in result.warnings:
+    for warning in (*result.warnings, *(slates.warnings if slates else ())):
         output.say(f"Warning: {warning}")
+    found = result.to_json()
+    if slates is not None:
+        found["slates"] = slates.to_json()
+        found["warnings"] += slates.warnings
+    tables = [_estimates_table(log, result), *([_slates_table(slates)] if slates else [])]
+    output.show(found, *tables)
+
+
+def _slates_table(slates: "SlateEvaluation") -> Listing:
+    """Clicks per request."""
+    rows = [
+        ("ips", f"{slates.ips['betting'].mean:.5f}", *(_span(one) for one in slates.ips.values())),
+        ("snips", f"{sum(slates.snips):.5f}", *("" for _ in slates.ips)),
+    ]
+    title = f"Clicks per request, {slates.requests:,} requests, {slates.reading} reading of slates"
+    return Listing(title, ("estimator", "value", *slates.ips), rows)
+
+
+def _estimates_table(log: str, result: "OffPolicyEvaluation") -> Listing:
+    """Every estimator with three of its intervals."""
+    from towpath.bandit.evaluate import ASSUMPTIONS, UNBIASED
+
     overlap = result.overlap
     # Three columns fit a terminal; --json has all of them.
     names = list(dict.fromkeys(how for found in result.estimates.values() for how in found))[:3]
@@ -236,9 +274,10 @@ def _show(log: str, result: "OffPolicyEvaluation", output: Output) -> None:
         f"{log}: {overlap.rows:,} rows that earned {result.logged_value.mean:.5f}; target: {result.target}\n"
         f"effective sample size {overlap.ess_share:.2%} of the rows, unsupported mass "
         f"{overlap.unsupported_mass:.3f} (standard error {overlap.unsupported_mass_se:.3f})\n"
-        "95 % intervals; those of estimators with a * are around a biased mean"
+        "95 % intervals; those of estimators with a * are around a biased mean\n"
+        + "\n".join(f"{name}: {ASSUMPTIONS[name]}" for name in names)
     )
-    output.show(result.to_json(), Listing(title, ("estimator", "value", *names), rows))
+    return Listing(title, ("estimator", "value", *names), rows)
 
 
 def _span(estimate: object) -> str:

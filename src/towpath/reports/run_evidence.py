@@ -38,7 +38,7 @@ def vouched_text(vouched: Vouched) -> str:
     shares, clicks = found.shares(), found.expected_clicks()
     seen = "shown to" if vouched.complete else "clicked by"
     return (
-        f"Of what the run would show, {shares['shown_to_user']:.1%} was {seen} that user in the held-out parts "
-        f"and {shares['similar_users']:.1%} was often {seen} similar users. Clicks per slot may be anything "
-        f"from {clicks.low:.3f} to {clicks.high:.3f}."
+        f"Of what the run would show, {shares['shown_to_user']:.1%} was {seen} that user in the held-out "
+        f"parts and {shares['similar_users']:.1%} was often {seen} similar users. Clicks per slot may be "
+        f"anything from {clicks.low:.3f} to {clicks.high:.3f}."
     )
