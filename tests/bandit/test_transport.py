@@ -10,6 +10,7 @@ from towpath.bandit.transport import (
     deployment_mass,
     lipschitz_constant,
     priced_objective,
+    priced_transport_objective,
     transport_objective,
 )
 from towpath.rng import Rng
@@ -85,3 +86,24 @@ def test_mass_off_the_log_at_a_price_is_ips_on_shifted_rewards(price: float) -> 
     weights, rewards = rng.uniform(0, 3, 30), rng.random(30)
     shifted = float((weights * (rewards - (1 - price))).mean())
     assert priced_objective(1 - rewards, weights, price) == pytest.approx(price - shifted)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_priced_transport_rises_to_the_priced_counterfactual_risk(seed: int) -> None:
+    losses, _, distances = case(seed)
+    weights = Rng(seed).numpy("weights").uniform(0, 2, 12)
+    steepest = lipschitz_constant(losses, distances)
+    found = [priced_transport_objective(losses, weights, distances, lam, 0.5) for lam in (0, 0.3, steepest)]
+    assert found == sorted(found)
+    assert found[0] == pytest.approx(losses.min() * weights.mean() + 0.5 * (1 - weights.mean()))
+    assert found[2] == pytest.approx(priced_objective(losses, weights, 0.5), rel=1e-12)
+
+
+def test_only_a_price_keeps_a_policy_on_the_log() -> None:
+    """A policy that puts a thousandth on one logged row without loss: unpriced it looks perfect."""
+    losses, distances = np.array([0.0, 1.0]), np.array([[0.0, 1.0], [1.0, 0.0]])
+    fled, stayed = np.array([1e-3, 0.0]), np.array([1.2, 0.4])
+    for lam in (0.1, 1.0, 100.0):
+        assert transport_objective(losses, fled / fled.sum(), distances, lam) == 0
+        priced = [priced_transport_objective(losses, w, distances, lam, 1.0) for w in (fled, stayed)]
+        assert priced[0] > 0.99 > 0.5 > priced[1]

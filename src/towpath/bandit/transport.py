@@ -64,6 +64,17 @@ def lipschitz_constant(losses: Values, distances: Values) -> float:
     return float((gaps[apart] / distances[apart]).max(initial=0.0))
 
 
+def priced_transport_objective(
+    losses: Values, weights: Values, distances: Values, lam: float, price: float
+) -> float:
+    """Transport with the mass that falls off the log charged `price`: mean(w phi) + price (1 - mean w).
+
+    P_f is w / n on the logged rows, not normalised, and has the rest of its mass where nothing was logged.
+    For lam >= L_n this is `priced_objective`. weights: (n,), f / pi.
+    """
+    return priced_objective(transported_loss(losses, distances, lam), weights, price)
+
+
 def priced_objective(losses: Values, weights: Values, price: float) -> float:
     """Counterfactual risk with the mass that falls off the log charged `price`.
 

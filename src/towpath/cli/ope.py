@@ -283,4 +283,4 @@ def _estimates_table(log: str, result: "OffPolicyEvaluation") -> Listing:
 def _span(estimate: object) -> str:
     from towpath.stats.estimate import Estimate
 
-    return f"{estimate.low:.4f} to {estimate.high:.4f}" if isinstance(estimate, Estimate) else ""
+    return f"{estimate.low:.4f}–{estimate.high:.4f}" if isinstance(estimate, Estimate) else ""
