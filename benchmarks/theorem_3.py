@@ -150,11 +150,12 @@ INTRODUCTION = """# Theorem 3: transport in the bandit case, over lambda
 
 With free weights and the exact distance, what transport minimises on a bandit log is known in closed form.
 As lambda grows it rises from the least loss of any logged row to the counterfactual risk. From
-`L_n = max |l_i - l_j| / d_ij` on it is that risk exactly: SNIPS if P_f is normalised over the logged rows, IPS
-if the mass that falls off the log has a price. Columns of the tables are lambda / L_n; a loss is a row without a
-click. The world is simulated, so the true risk of each policy is known.
+`L_n = max |l_i - l_j| / d_ij` on it is that risk exactly: SNIPS if P_f is normalised over the logged rows,
+IPS if the mass that falls off the log has a price. Columns of the tables are lambda / L_n; a loss is a row
+without a click. The world is simulated, so the true risk of each policy is known.
 
-- Below L_n transport is optimistic: it moves mass to rows with less loss. At lambda 0 only the best row counts.
+- Below L_n transport is optimistic: it moves mass to rows with less loss.
+  At lambda 0 the best row alone counts.
 - Normalised, the objective does not notice that a policy has left the log. With weak overlap the policy that
   avoids the log has a mean weight near zero, and its objective is far below its true risk at every lambda.
 - Priced, leaving the log is charged for. So is the part of a good policy that was never logged.
