@@ -133,3 +133,16 @@ def test_snips_without_overlap_walks_into_the_trap_and_says_so() -> None:
     for epoch in range(1, 41):
         learner.epoch(epoch)
     assert any("self-normalised risk" in remark for remark in learner.scorer.remarks)
+
+
+def test_a_log_whose_repeated_rows_were_dropped_is_remarked_on() -> None:
+    """Kept once, pairs that are shown often no longer stand for their propensity."""
+    train = logged(6000)
+    assert learner_of("bandit-ips", train).scorer.remarks == ()
+    log = train.impressions
+    assert log is not None
+    _, first = np.unique(log.users * ITEMS + log.items, return_index=True)
+    kept = log.where(np.isin(np.arange(len(log)), first)).positives
+    (remark,) = learner_of("bandit-ips", kept).scorer.remarks
+    assert "--repeats allow" in remark
+    assert learner_of("bandit-dm", kept).scorer.remarks == ()  # it does not look at propensities

@@ -45,6 +45,14 @@ def test_one_row_that_carries_the_weight_is_named() -> None:
     assert "0.0100, not 0.0020" in found.warnings[0]
 
 
+def test_weights_whose_mean_is_too_high_are_said_and_one_huge_weight_is_not_proof_of_it() -> None:
+    found = judge_overlap(rows_of(np.tile([1.0, 2.0], 500)))
+    assert any("mean 1.50 (standard error 0.02) where at most 1 is possible" in w for w in found.warnings)
+    huge = np.ones(1000)
+    huge[0] = 3000.0  # a mean of 4 by chance
+    assert not any("where at most 1" in w for w in judge_overlap(rows_of(huge)).warnings)
+
+
 @pytest.mark.parametrize(("share", "level"), [(0.04, "red"), (0.1, "amber"), (0.5, "green")])
 def test_levels(share: float, level: str) -> None:
     weights = np.zeros(1000)

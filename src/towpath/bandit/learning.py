@@ -10,12 +10,13 @@ import copy
 from collections.abc import Iterator
 from typing import ClassVar
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from towpath.bandit.objectives import RiskForm, counterfactual_risk, expand_risk
-from towpath.bandit.overlap import RED
+from towpath.bandit.overlap import RED, excess_warning
 from towpath.data.interactions import Interactions
 from towpath.errors import DataError
 from towpath.models.capabilities import score_with_norm
@@ -104,6 +105,8 @@ class BanditRows:
         self.rewards = torch.from_numpy(log.labels).float().to(device)
         self.propensities = torch.from_numpy(log.propensities).float().to(device)
         self._catalogue = torch.arange(train.n_items, device=device)[None]
+        # Those of a policy that shows every item alike, and so knows nothing of the log.
+        self.remarks = excess_warning(1 / (train.n_items * log.propensities.astype(np.float64)))
         self._batch_size = min(batch_size, len(log))
 
     def __len__(self) -> int:
@@ -149,7 +152,8 @@ class _BanditLearner(Learner):
         size = 0 if task.train.impressions is None else len(task.train.impressions)
         self._rows = BanditRows(task.train, task.scorer, task.training.batch_size_for(size))
         self._optimiser = Optimiser([task.scorer], task.training.learning_rate, task.training.clip_norm)
-        self._remarks = task.scorer.remarks
+        self._remarks = (*task.scorer.remarks, *(self._rows.remarks if max_weight < float("inf") else ()))
+        self.scorer.remarks = self._remarks
 
     def optimisers(self) -> dict[str, Optimiser]:
         """The policy's."""

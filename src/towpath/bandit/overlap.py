@@ -121,12 +121,28 @@ def _warnings(overlap: Overlap, rows: WeightedRows) -> Sequence[str]:
             "the target is in the log: by chance, or because the propensities are not those of this log, or "
             "because the target depends on what was logged."
         )
+    found += excess_warning(rows.weights)
     if overlap.mass_with_evidence < 0.9:
         found.append(
             f"Only {overlap.mass_with_evidence:.0%} of what the target would show are items with at least "
             f"{ENOUGH_ROWS} effective rows."
         )
     return [*found, *_floored(rows.propensities)]
+
+
+def excess_warning(weights: Values) -> list[str]:
+    """A sentence if weights (n,) of a policy that knows nothing of these rows have a mean too far above one.
+
+    Their expectation is at most one. A mean near one proves nothing, as one large weight may be missing.
+    """
+    mean, error = float(weights.mean()), float(weights.std() / np.sqrt(len(weights)))
+    if mean <= 1 + max(0.05, 4 * error):
+        return []
+    return [
+        f"The weights have mean {mean:.2f} (standard error {error:.2f}) where at most 1 is possible: the "
+        "propensities are not those of these rows, and estimates are too high. If repeated showings of a "
+        "pair were dropped, keep them (--repeats allow)."
+    ]
 
 
 def _floored(propensities: Values) -> list[str]:

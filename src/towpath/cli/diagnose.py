@@ -65,6 +65,8 @@ def diagnose(run: RunFolder, options: DiagnoseOptions, output: Output) -> None:
 
 
 def _show(found: "Diagnosis", page: Path, output: Output) -> None:
+    from towpath.reports.diagnosis_page import level_names
+
     for remark in found.remarks:
         output.say(f"Note: {remark}.")
     for warning in found.warnings:
@@ -72,10 +74,7 @@ def _show(found: "Diagnosis", page: Path, output: Output) -> None:
     shares = found.evidence.shares()
     clicks, d = found.evidence.expected_clicks(), found.distances
     rows = [
-        ("shown to this user", f"{shares['shown_to_user']:.1%}"),
-        ("shown to similar users", f"{shares['similar_users']:.1%}"),
-        ("item known", f"{shares['item_known']:.1%}"),
-        ("never shown", f"{shares['never_shown']:.1%}"),
+        *((name, f"{shares[level]:.1%}") for level, name in level_names(found.complete).items()),
         ("clicks per slot", f"{clicks.low:.4f} to {clicks.high:.4f}"),
         ("clicks per slot, sure", f"{clicks.sure[0]:.4f} to {clicks.sure[1]:.4f}"),
         ("effective sample size", "no propensities" if found.ess_share is None else f"{found.ess_share:.2%}"),

@@ -11,12 +11,24 @@ from towpath.reports.groups import draw_groups
 from towpath.reports.page import Page, Section
 from towpath.reports.tables import Cell, Table
 
+# How the levels are called where everything shown is logged, and where only clicks are.
 NAMES = {
     "shown_to_user": "shown to this user",
     "similar_users": "shown to similar users",
     "item_known": "item known",
     "never_shown": "never shown",
 }
+CLICK_NAMES = {
+    "shown_to_user": "clicked by this user",
+    "similar_users": "clicked by similar users",
+    "item_known": "item known",
+    "never_shown": "hardly ever clicked",
+}
+
+
+def level_names(complete: bool) -> dict[str, str]:
+    """What the levels are called; `complete` where the log says what was shown and not clicked."""
+    return NAMES if complete else CLICK_NAMES
 
 
 def diagnosis_page(found: Diagnosis, name: str) -> Page:
@@ -35,10 +47,11 @@ def diagnosis_page(found: Diagnosis, name: str) -> Page:
 
 def _lead(found: Diagnosis) -> str:
     shares, clicks = found.evidence.shares(), found.evidence.expected_clicks()
+    seen = "shown to" if found.complete else "clicked by"
     return (
         f"Of the {found.evidence.slots:,} slots in the lists of {found.k} of {found.users:,} users, "
-        f"{shares['shown_to_user']:.1%} were shown to that user in {found.period} and "
-        f"{shares['similar_users']:.1%} often enough to similar users. Clicks per slot lie between "
+        f"{shares['shown_to_user']:.1%} were {seen} that user in {found.period} and "
+        f"{shares['similar_users']:.1%} often enough {seen} similar users. Clicks per slot lie between "
         f"{clicks.low:.3f} and {clicks.high:.3f}, depending on what the rest is worth."
     )
 
@@ -51,10 +64,10 @@ def _warnings(found: Diagnosis) -> Section:
 
 def ladder_section(found: Diagnosis) -> Section:
     """The evidence ladder: the share of each level, and what follows for clicks."""
-    shares, levels = found.evidence.shares(), found.evidence.levels
+    shares, levels, names = found.evidence.shares(), found.evidence.levels, level_names(found.complete)
     rates = [_rate(found, level) for level in range(1, 5)]
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (NAMES[level], int((levels == place + 1).sum()), 100 * shares[level], rates[place])
+        (names[level], int((levels == place + 1).sum()), 100 * shares[level], rates[place])
         for place, level in enumerate(LEVELS)
     )
     levels_text = (
@@ -63,7 +76,7 @@ def ladder_section(found: Diagnosis) -> Section:
     )
     columns = ("evidence", "slots", "% of slots", "observed clicks per slot")
     figure = draw_groups(
-        {NAMES[level]: {"lists": 100 * shares[level]} for level in LEVELS},
+        {names[level]: {"lists": 100 * shares[level]} for level in LEVELS},
         "% of recommended slots",
         "Where the evidence ends: the best evidence that the log has for each recommended slot.",
     )
@@ -93,13 +106,13 @@ def _rate(found: Diagnosis, level: int) -> Cell:
 
 
 def _segments(found: Diagnosis) -> Section:
-    rows: list[tuple[Cell, ...]] = []
+    names, rows = level_names(found.complete), list[tuple[Cell, ...]]()
     groups: dict[str, dict[str, float]] = {}
     for name, counts in zip(SEGMENTS, found.by_segment, strict=False):
         share = 100 * counts / max(1.0, counts.sum())
         rows.append((name, int(counts.sum()), *share.tolist()))
-        groups[name] = {NAMES[level]: float(share[place]) for place, level in enumerate(LEVELS)}
-    columns = ("users", "slots", *(f"{NAMES[level]}, %" for level in LEVELS))
+        groups[name] = {names[level]: float(share[place]) for place, level in enumerate(LEVELS)}
+    columns = ("users", "slots", *(f"{names[level]}, %" for level in LEVELS))
     figure = draw_groups(
         groups, "% of slots", "Evidence by how many training events users have, in quarters."
     )

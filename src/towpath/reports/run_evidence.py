@@ -2,7 +2,7 @@
 
 from towpath.diagnostics.contrast import Vouched
 from towpath.diagnostics.evidence import LEVELS
-from towpath.reports.diagnosis_page import NAMES
+from towpath.reports.diagnosis_page import level_names
 from towpath.reports.page import Section
 from towpath.reports.run_facts import THIS
 from towpath.reports.tables import Cell, Table
@@ -10,13 +10,13 @@ from towpath.reports.tables import Cell, Table
 
 def evidence_section(vouched: Vouched) -> Section:
     """How much of everyone's lists the held-out parts have seen, and what that leaves open."""
-    rows: list[tuple[Cell, ...]] = []
+    names, rows = level_names(vouched.complete), list[tuple[Cell, ...]]()
     for who, found in vouched.evidence.items():
         clicks, shares = found.expected_clicks(), found.shares()
         rows.append(
             (who, *(100 * shares[level] for level in LEVELS), f"{clicks.low:.3f} to {clicks.high:.3f}")
         )
-    columns = ("whose lists", *(f"{NAMES[level]}, %" for level in LEVELS), "clicks per slot")
+    columns = ("whose lists", *(f"{names[level]}, %" for level in LEVELS), "clicks per slot")
     apart: tuple[tuple[Cell, ...], ...] = tuple(
         (f"{one.a} and {one.b}", one.slots, 100 * one.unseen) for one in vouched.contrasts
     )
@@ -26,7 +26,12 @@ def evidence_section(vouched: Vouched) -> Section:
             "Slots that only one of the two fills with the item, and how many of those nobody can judge."
         )
         tables.append(
-            Table(("lists of", "differ in slots", "not shown to the user, %"), apart, caption, decimals=1)
+            Table(
+                ("lists of", "differ in slots", f"not {names['shown_to_user'].replace('this', 'the')}, %"),
+                apart,
+                caption,
+                decimals=1,
+            )
         )
     more = "`towpath diagnose` has the whole ladder, by item and by user segment."
     return Section("What the log can vouch for", (vouched_text(vouched), more), tuple(tables))
