@@ -82,7 +82,10 @@ def test_missing_mass_is_said_where_the_weights_show_it() -> None:
 
 def test_propensities_that_look_floored() -> None:
     floored = np.maximum(np.linspace(0.0001, 0.5, 1000), 0.01)
-    found = judge_overlap(rows_of(np.ones(1000), propensities=floored))
-    assert any("looks like a floor" in w for w in found.warnings)
+    shown = {"actions": np.arange(1000) % 5, "mass": np.full(5, 0.2)}
+    found = judge_overlap(rows_of(np.ones(1000), propensities=floored, **shown))
+    assert any("rows of 5 items have the same smallest" in w for w in found.warnings)
+    rarest = judge_overlap(rows_of(np.ones(1000), propensities=floored))  # one item has it by right
+    assert rarest.warnings == ()
     uniform = judge_overlap(rows_of(np.ones(1000), propensities=np.full(1000, 0.001)))
     assert uniform.warnings == ()  # one propensity throughout is a uniform policy, not a floor

@@ -127,7 +127,7 @@ def _warnings(overlap: Overlap, rows: WeightedRows) -> Sequence[str]:
             f"Only {overlap.mass_with_evidence:.0%} of what the target would show are items with at least "
             f"{ENOUGH_ROWS} effective rows."
         )
-    return [*found, *_floored(rows.propensities)]
+    return [*found, *_floored(rows.propensities, rows.actions)]
 
 
 def excess_warning(weights: Values) -> list[str]:
@@ -145,13 +145,18 @@ def excess_warning(weights: Values) -> list[str]:
     ]
 
 
-def _floored(propensities: Values) -> list[str]:
-    """A sentence if the smallest propensities look cut off rather than logged."""
+def _floored(propensities: Values, actions: NDArray[np.int64]) -> list[str]:
+    """A sentence if the smallest propensities look cut off rather than logged.
+
+    One item that is shown least has the smallest one by right; several with the same one hardly do.
+    """
     least = propensities.min()
-    equal = int((propensities == least).sum())
-    if equal < max(2, FLOORED_SHARE * len(propensities)) or least > FLOORED_AT or equal == len(propensities):
+    equal = propensities == least
+    rows, items = int(equal.sum()), len(np.unique(actions[equal]))
+    few = rows < max(2, FLOORED_SHARE * len(propensities)) or items < 2
+    if few or least > FLOORED_AT or equal.all():
         return []
     return [
-        f"{equal:,} rows have the same smallest propensity {least:g}: it looks like a floor, and then "
-        "weights and estimates are too small. Log the true chances."
+        f"{rows:,} rows of {items:,} items have the same smallest propensity {least:g}: it looks like a floor, "
+        "and then weights and estimates are too small. Log the true chances."
     ]
