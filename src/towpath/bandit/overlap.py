@@ -157,6 +157,6 @@ def _floored(propensities: Values, actions: NDArray[np.int64]) -> list[str]:
     if few or least > FLOORED_AT or equal.all():
         return []
     return [
-        f"{rows:,} rows of {items:,} items have the same smallest propensity {least:g}: it looks like a floor, "
-        "and then weights and estimates are too small. Log the true chances."
+        f"{rows:,} rows of {items:,} items have the same smallest propensity {least:g}: it looks like a "
+        "floor, and then weights and estimates are too small. Log the true chances."
     ]
