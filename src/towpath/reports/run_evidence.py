@@ -22,9 +22,7 @@ def evidence_section(vouched: Vouched) -> Section:
     )
     tables = [Table(columns, tuple(rows), "Best evidence for each slot in the held-out parts.", decimals=1)]
     if apart:
-        caption = (
-            "Slots that only one of the two fills with the item, and how many of those nobody can judge."
-        )
+        caption = "Slots in which the two differ, and how many of them the log cannot vouch for."
         tables.append(
             Table(
                 ("lists of", "differ in slots", f"not {names['shown_to_user'].replace('this', 'the')}, %"),
