@@ -7,8 +7,8 @@ python -m benchmarks.serving_faults RUN swaps --times 10 --other RUN2
 
 fuzz: no answer may have a status of 5xx, and the server must answer afterwards. kills: SIGKILL under load;
 every answer must be in the log, none twice, and each outcome, sent twice, once. database: the same with a log
-in PostgreSQL, whose server is killed and started again while ours keeps answering, then ours is killed. swaps:
-no error, and every row carries the version of the answer.
+in PostgreSQL, whose server is killed and started again while ours keeps answering, then ours is killed.
+swaps: no error, and every row carries the version of the answer.
 """
 
 import argparse

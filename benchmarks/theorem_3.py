@@ -176,7 +176,7 @@ def main() -> None:
         sections.append(section(number, log, found[log]))
     write_text(options.out / "results.md", "\n".join([INTRODUCTION, *sections]))
     numbers = {"lambda_over_L_n": list(SHARES), "price": PRICE, "logs": found}
-    write_text(options.out / "results.json", json.dumps(numbers, indent=1) + "\n")
+    write_text(options.out / "numbers.json", json.dumps(numbers, indent=1) + "\n")
     print(options.out / "results.md")
 
 
