@@ -137,3 +137,57 @@ def test_folders_that_are_something_else(thing: Path, tmp_path: Path) -> None:
     (thing / MANIFEST).unlink()
     with pytest.raises(ArtifactError, match=r"it has no manifest\.json"):
         read_manifest(thing, THING)
+
+
+def resigned(thing: Path, **changes: object) -> None:
+    """A manifest with these changes whose own checksum is right again."""
+    from towpath import files
+
+    manifest = json.loads((thing / MANIFEST).read_text()) | changes
+    manifest.pop("checksum")
+    manifest |= {"checksum": files._checksum(manifest)}
+    (thing / MANIFEST).write_text(files._rendered(manifest))
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({}, "has no valid files"),
+        ([], "has no valid files"),
+        ({"../a": "0" * 64}, "has no valid files"),
+        ({"/etc/passwd": "0" * 64}, "has no valid files"),
+        ({"a": "short"}, "has no valid files"),
+        ({"b": "0" * 64}, "does not list a, which every saved thing has"),
+    ],
+)
+def test_lists_of_files_that_cannot_be_are_refused(files: object, why: str, thing: Path) -> None:
+    resigned(thing, files=files)
+    with pytest.raises(ArtifactError, match=why):
+        read_manifest(thing, Form("thing", 1, ("a",)))
+
+
+def test_a_link_in_place_of_a_file_is_refused(thing: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("content")
+    (thing / "a").unlink()
+    (thing / "a").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ArtifactError, match="a is missing"):
+        read_manifest(thing, THING)
+
+
+def test_what_a_killed_writer_left_of_a_file_is_removed_and_a_living_ones_stays(tmp_path: Path) -> None:
+    dead, living = tmp_path / ".a.999999999-1.partial", tmp_path / f".a.{os.getppid()}-1.partial"
+    for left in (dead, living):
+        left.write_text("half")
+    write_text(tmp_path / "a", "whole")
+    assert set(everything(tmp_path)) == {"a", living.name}
+
+
+def test_two_writers_of_one_folder_do_not_destroy_each_others_work(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "kept") as partial:
+        (partial / "a").write_text("first")
+        with (
+            pytest.raises(ConfigError, match=r"Another towpath is writing to .*kept now"),
+            new_folder(tmp_path / "kept"),
+        ):
+            pass
+    assert everything(tmp_path) == {"kept/a": "first"}

@@ -13,7 +13,7 @@ import torch
 
 from towpath.cli import main
 from towpath.errors import ArtifactError
-from towpath.files import Form, write_manifest
+from towpath.files import ARTIFACT, PROOFS, Form, list_checksums, read_manifest, write_manifest
 from towpath.models.tensors import write_tensors
 from towpath.training.checkpoint import load_checkpoint
 from towpath.worlds.store import load_world
@@ -56,6 +56,11 @@ def test_a_run_with_a_setting_that_has_another_name_now(
     settings = record["recipe"]["settings"]
     settings["head_negatives"] = settings.pop("hard_negatives")
     (tmp_path / "run" / "run.json").write_text(json.dumps(record))
+    artifact = tmp_path / "run" / "artifact"
+    manifest = read_manifest(artifact, ARTIFACT)
+    about = {key: value for key, value in manifest.items() if key not in PROOFS}
+    write_manifest(artifact, ARTIFACT, about | {"recipe": record["recipe"]}, manifest["files"])
+    list_checksums(tmp_path / "run")
     capsys.readouterr()
     assert main([*fit, "--resume"]) == 2
     sentence = capsys.readouterr().err.strip().splitlines()[-1]

@@ -19,6 +19,7 @@ _OF_INPUTS = (OSError, EOFError, UnicodeError, OverflowError, RecursionError)
 _NOT_OF_FILES = ("ParserException", "SyntaxException", "CatalogException", "OutOfMemoryException")
 _OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 _LONGEST_REASON = 160
+_TOO_LARGE = ("can't allocate memory", "array is too big", "Storage size calculation overflowed")
 
 
 @contextmanager
@@ -36,6 +37,18 @@ def loading(what: object, advice: str = "make it again") -> Iterator[None]:
 
 
 @contextmanager
+def stored(what: object, advice: str = "make it again") -> Iterator[None]:
+    """Like `loading`, for a block that only takes apart what was stored: wrong types are its fault too."""
+    try:
+        with _sentences(ArtifactError, f"{what} does not fit this towpath", advice):
+            yield
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise ArtifactError(f"{what} does not fit this towpath ({reason_of(error)}); {advice}.") from error
+
+
+@contextmanager
 def configuring(what: object, advice: str = "choose other values") -> Iterator[None]:
     """Foreign errors within the block as a ConfigError about `what` was asked for."""
     with _sentences(ConfigError, f"{what} cannot be used", advice):
@@ -48,11 +61,9 @@ def is_foreign(error: BaseException) -> bool:
     An error class of another library does. So do a few classes of Python wherever they come from, and the
     others if they were raised outside of this package.
     """
-    if isinstance(error, TowpathError | MemoryError) or not isinstance(error, Exception):
+    if isinstance(error, TowpathError) or not isinstance(error, Exception) or is_out_of_memory(error):
         return False
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
-        return False
-    if isinstance(error, RuntimeError) and "allocate memory" in str(error):  # torch has no class for it
         return False
     kind = type(error)
     library = kind.__module__.partition(".")[0]
@@ -61,6 +72,11 @@ def is_foreign(error: BaseException) -> bool:
     if library not in ("builtins", "towpath"):
         return True
     return isinstance(error, _OF_INPUTS) or not _raised_here(error)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether something was too large for this machine; torch and numpy have no class for all of it."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _TOO_LARGE)
 
 
 def reason_of(error: BaseException) -> str:

@@ -48,6 +48,17 @@ def shortened(message: str) -> str:
     return f"{message[: LONGEST_MESSAGE - _END - 3]} … {message[-_END:]}"
 
 
+def printable(text: str) -> str:
+    """The text with its control characters written out: what a file holds must not steer a terminal.
+
+    >>> print(printable("a\\x1b[31mb"))
+    a\\x1b[31mb
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for a name that is none of `known`, with the nearest one suggested.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from towpath.errors import ArtifactError
+from towpath.files import list_checksums
 from towpath.serving.run import Run
 
 FIT = ["--model", "popularity"]
@@ -168,10 +169,13 @@ def test_a_damaged_artifact(towpath, finished: Path, tmp_path: Path) -> None:
     assert "does not match its checksum" in towpath("evaluate", run).sentence()
     history = run / "history.jsonl"
     history.write_text(history.read_text()[:-3])
+    with pytest.raises(ArtifactError, match=r"history\.jsonl is not what checksums\.json lists"):
+        _ = Run(run).history
+    list_checksums(run)
     with pytest.raises(ArtifactError, match=r"history\.jsonl cannot be parsed"):
         _ = Run(run).history
     (run / "run.json").write_text('{"format": 7}')
-    assert "run format 7, and this towpath reads format 1" in towpath("evaluate", run).sentence()
+    assert "run format 7, and this towpath reads format 2" in towpath("evaluate", run).sentence()
     (run / "run.json").write_text("{")
     assert "cannot be parsed" in towpath("evaluate", run).sentence()
 

@@ -31,7 +31,14 @@ def test_a_run_folder_holds_everything(towpath, events: Path, tmp_path: Path) ->
     assert (told["users"], told["items"], told["epochs"]) == (300, 80, 2)
     assert 0 <= told["metrics"]["validation_hit"] <= 1
     top = {p.name for p in (tmp_path / "run").iterdir()}
-    assert top == {"run.json", "split", "history.jsonl", "checkpoint.safetensors", "artifact"}
+    assert top == {
+        "run.json",
+        "split",
+        "history.jsonl",
+        "checkpoint.safetensors",
+        "artifact",
+        "checksums.json",
+    }
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert record["recipe"]["settings"]["learning_rate"] == told["settings"]["learning_rate"]

@@ -11,6 +11,7 @@ import pytest
 from chromium import needs_browser, render
 from event_files import write_events
 from towpath.cli import main
+from towpath.files import list_checksums
 
 QUICK_GAME = ["--method", "transport", "--set", "epochs=3", "--set", "patience=9", "--set", "embedding_dim=4"]
 QUICK_GAME += ["--set", "batch_size=512", "--set", "hard_negative_depth=40"]
@@ -172,6 +173,7 @@ def test_data_that_are_gone_or_changed_are_said(towpath, copy: Path, game: Path,
     record = json.loads((copy / "run.json").read_text())
     record["data"]["source"] = str(events)
     (copy / "run.json").write_text(json.dumps(record))
+    list_checksums(copy)
     same = towpath("report", copy, "--json").json
     assert not any("trained on" in line for line in same["warnings"])
     assert same["missing"] == []
@@ -194,6 +196,7 @@ def test_runs_that_kept_no_steps_are_read_again(towpath, copy: Path) -> None:
     for key in ("steps", "notes"):
         del record["data"][key]
     (copy / "run.json").write_text(json.dumps(record))
+    list_checksums(copy)
     assert towpath("report", copy, "--no-check", "--quiet").code == 0
     assert "step of cleaning" not in text_of(copy / "report.html")
     assert towpath("report", copy, "--quiet").code == 0

@@ -1,19 +1,23 @@
 """All verbs in one place, and the one place where errors become sentences and exit codes.
 
 0 done; 2 what was asked for cannot be, with one sentence on standard error; 1 a bug, with its traceback;
-130 stopped by Ctrl-C; 141 the program that read the output went away.
+130 stopped by Ctrl-C; 141 the program that read the output went away; 143 stopped by SIGTERM.
 """
 
 import errno
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
+from threading import current_thread, main_thread
 from typing import Any
 
 import typer
 
+from towpath.boundary import is_out_of_memory
 from towpath.cli.compare import compare
 from towpath.cli.data import data_app
 from towpath.cli.demo import demo
@@ -34,9 +38,9 @@ from towpath.cli.serve import serve
 from towpath.cli.simulate import simulate_app
 from towpath.cli.sweep import sweep
 from towpath.cli.tune import tune
-from towpath.errors import TowpathError
+from towpath.errors import TowpathError, printable, shortened
 
-DONE, BUG, CANNOT, STOPPED, NOBODY_READS = 0, 1, 2, 130, 141
+DONE, BUG, CANNOT, STOPPED, NOBODY_READS, TERMINATED = 0, 1, 2, 130, 141, 143
 
 # What the machine, not the program, is to blame for.
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -82,8 +86,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command.invoke(context)
         sys.stdout.flush()
 
-    # What a command sets for itself, such as a limit of memory, ends with it.
-    return report_errors(lambda: copy_context().run(run))
+    with _sigterm_heard() as was_terminated:
+        # What a command sets for itself, such as a limit of memory, ends with it.
+        code = report_errors(lambda: copy_context().run(run))
+    return TERMINATED if was_terminated() and code == STOPPED else code
+
+
+@contextmanager
+def _sigterm_heard() -> Iterator[Callable[[], bool]]:
+    """A block in which SIGTERM stops the work as Ctrl-C does, leaving nothing half-made; was it so?"""
+    heard: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        heard.append(number)
+        raise KeyboardInterrupt
+
+    if current_thread() is not main_thread():  # where signals cannot be set
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield lambda: bool(heard)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def report_errors(run: Callable[[], None]) -> int:
@@ -116,7 +141,7 @@ def _sentence_or_bug(error: Exception) -> int:
         why = (error.strerror or str(error)).lower()
         what = "free some space" if error.errno in _FULL else "choose another place"
         return _say(f"Cannot use{where}: {why}; {what} and try again.", CANNOT)
-    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # torch has no class for it
+    if is_out_of_memory(error):
         return _say("There is not enough memory for that; use a smaller model or less data.", CANNOT)
     traceback.print_exception(error)
     return _say("This is a bug in Towpath; please report it with the lines above.", BUG)
@@ -132,5 +157,5 @@ def _usage_sentence(error: Any) -> str:  # typer's own class, see above
 
 
 def _say(sentence: str, code: int) -> int:
-    print(f"towpath: {' '.join(sentence.split())}", file=sys.stderr)
+    print(f"towpath: {shortened(printable(' '.join(sentence.split())))}", file=sys.stderr)
     return code

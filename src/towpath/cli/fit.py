@@ -88,7 +88,7 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
     use_threads(training.threads)
     limit_memory(training.memory)
     from towpath.methods.recipe import Recipe
-    from towpath.serving.run import open_run, refuse_existing
+    from towpath.serving.run import open_run, refuse_existing, removed_if_it_fails
 
     settings = _with_players(parse_settings(training.set), options)
     recipe = Recipe(options.model, options.method, settings, options.seed, training.device)
@@ -99,15 +99,16 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
     tracker_of(options.track, options.track_uri, str(options.out))  # so is a tracker that is not there
     try:
         plan = _plan(data, recipe, options, prepare, output)
-        run = open_run(options.out, plan, resume=options.resume)
-        if run.finished:
-            output.say(f"{run.folder} is finished already; nothing is left to do.")
-        else:
-            with tracker_of(options.track, options.track_uri, str(options.out)) as tracker:
-                if options.workers == 1:
-                    _train(run, plan, output, tracker)
-                else:
-                    _train_together(run, options, prepare.engine, output)
+        with removed_if_it_fails(options.out):
+            run = open_run(options.out, plan, resume=options.resume)
+            if run.finished:
+                output.say(f"{run.folder} is finished already; nothing is left to do.")
+            else:
+                with tracker_of(options.track, options.track_uri, str(options.out)) as tracker:
+                    if options.workers == 1:
+                        _train(run, plan, output, tracker)
+                    else:
+                        _train_together(run, options, prepare.engine, output)
     except KeyboardInterrupt:
         raise Interrupted(_how_to_go_on(options.out)) from None
     if run.finished:

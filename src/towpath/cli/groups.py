@@ -1,16 +1,20 @@
 """Options in groups: a verb takes frozen dataclasses, the command line sees their fields."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, Field, fields, is_dataclass
 from inspect import Parameter
+from pathlib import Path
 from typing import Any, get_type_hints
 
 
-def spread(verb: Callable[..., None]) -> Callable[..., None]:
+def spread(verb: Callable[..., None], *, shares_out: bool = False) -> Callable[..., None]:
     """The verb as typer wants it: each parameter that is a dataclass is replaced by its fields.
 
     def fit(data: str, output: Output) becomes fit(*, data: str, json: bool, quiet: bool).
+
+    A verb with an --out is the only one that writes there, unless it says that several share it.
     """
     hints = get_type_hints(verb, include_extras=True)
     groups = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
@@ -23,12 +27,25 @@ def spread(verb: Callable[..., None]) -> Callable[..., None]:
     def called(**given: Any) -> None:  # typer has checked the values against the annotations
         for name, kind in groups.items():
             given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})  # type: ignore[operator]  # a dataclass
-        verb(**given)
+        with nullcontext() if shares_out else _alone(given[name] for name in groups):
+            verb(**given)
 
     called.__doc__, called.__name__ = verb.__doc__, verb.__name__
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # inspect looks for it
     called.__annotations__ = {p.name: p.annotation for p in parameters}
     return called
+
+
+def _alone(groups: Iterable[object]) -> AbstractContextManager[None]:
+    """A block in which no other command writes to the --out of these options."""
+    out = next((found for group in groups if (found := getattr(group, "out", None)) is not None), None)
+    if not isinstance(out, Path):
+        return nullcontext()
+    from towpath.files import refuse_unwritable
+    from towpath.locks import only_writer
+
+    refuse_unwritable(out)
+    return only_writer(out)
 
 
 def _parameter(field: Field[Any], group: Any) -> Parameter:  # whatever type the field has

@@ -9,6 +9,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from towpath.errors import printable
+
 
 class Interrupted(Exception):  # noqa: N818  # nothing went wrong
     """The user pressed Ctrl-C; the message says what is left and how to go on."""
@@ -26,7 +28,7 @@ class Output:
     def say(self, text: str) -> None:
         """A note on standard error, for people only."""
         if not (self.json or self.quiet):
-            _console(stderr=True).print(text, soft_wrap=True)
+            _console(stderr=True).print(printable(text), soft_wrap=True)
 
     def working(self, text: str) -> AbstractContextManager[object]:
         """A spinner on standard error while something takes its time."""
@@ -118,7 +120,7 @@ def _shown(value: object) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.4f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))
 
 
 def _plain(value: Any) -> Any:  # any JSON in, any JSON out

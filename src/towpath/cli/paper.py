@@ -283,6 +283,6 @@ def _render(folders: list[Path], output: Output) -> None:
 paper_app = typer.Typer(help="The paper's tables and figures, one command each.")
 paper_app.command("list")(spread(list_experiments))
 paper_app.command("plan")(spread(plan))
-paper_app.command("run")(spread(run))
+paper_app.command("run")(spread(run, shares_out=True))  # several processes may share the work
 paper_app.command("render")(spread(render))
 paper_app.command("reproduce")(spread(reproduce))

@@ -73,7 +73,7 @@ def _gather(run: "Run", against: "Run | None", options: ReportOptions, output: O
     if options.check:
         known |= _checked(run, options, gaps, output)
     with gaps.around("the parts of the data, and all that is computed from them"):
-        known["split"] = told.split_of(run)
+        known["split"] = run.split
     with gaps.around("how good the model is and what it recommends"):
         known["outcome"] = told.outcome_of(run)
         known |= _evaluated(run, against, options.k, gaps, output) if "split" in known else {}

@@ -1,6 +1,5 @@
 """towpath simulate serve: the closed loop through a real server, and its A/B test next to the truth."""
 
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -50,8 +49,10 @@ def serve(folder: WorldFolder, options: ServedOptions, training: Training, outpu
     if options.out is not None:
         _run(folder, options, training, output, options.out)
         return
-    with tempfile.TemporaryDirectory(prefix="towpath-loop-") as scratch:
-        _run(folder, options, training, output, Path(scratch) / "loop")
+    from towpath.files import scratch_folder
+
+    with scratch_folder("loop-") as scratch:
+        _run(folder, options, training, output, scratch / "loop")
 
 
 def _run(world: Path, options: ServedOptions, training: Training, output: Output, out: Path) -> None:

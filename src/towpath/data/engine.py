@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from towpath.data.sql import FUNCTIONS
 from towpath.errors import ConfigError, DataError
+from towpath.files import scratch_folder
 from towpath.memory import share_of_room
 
 # Sorting and joining want about this much per thread before they spill to the temporary folder.
@@ -86,13 +87,13 @@ def is_spark(name: str) -> bool:
 def engine() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection with bounded memory whose spill folder is gone afterwards, also after an error."""
     threads, megabytes = _bounds()
-    with tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as spill:
+    with scratch_folder() as spill:
         connection = duckdb.connect(":memory:")
         try:
             connection.execute("SET enable_progress_bar = false")
             connection.execute(f"SET threads = {threads}")
             connection.execute(f"SET memory_limit = '{megabytes}MB'")
-            connection.execute(f"SET temp_directory = {quote_literal(spill)}")
+            connection.execute(f"SET temp_directory = {quote_literal(str(spill))}")
             # Text without an offset must not mean something else on a machine in another time zone.
             connection.execute("SET TimeZone = 'UTC'")
             # Otherwise UUID ids would come back as text.

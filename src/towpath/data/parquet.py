@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from towpath.boundary import is_foreign
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError
 
@@ -31,7 +32,9 @@ def read_table(path: Path) -> pa.Table:
     try:
         with pq.ParquetFile(path) as file:  # not pq.read_table, which loads pandas
             return file.read()
-    except (OSError, pa.ArrowException) as error:
+    except Exception as error:
+        if not is_foreign(error):
+            raise
         raise ArtifactError(f"{path} cannot be read as Parquet; make it again.") from error
 
 

@@ -1,7 +1,6 @@
 """A built-in dataset, a file, a glob or a folder, read and cleaned into Interactions."""
 
 import glob
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -35,6 +34,7 @@ from towpath.data.spark_scan import list_files
 from towpath.data.sql import Side
 from towpath.data.unpacking import plain_parquet, unpacked_member
 from towpath.errors import DataError, unknown_name
+from towpath.files import scratch_folder
 
 
 @dataclass(frozen=True)
@@ -74,16 +74,16 @@ def read(
     comes out: duckdb, spark, or the address of a Spark master. `encode` makes the interactions.
     """
     what = "the data frame" if is_frame(data) else data
-    with guarded(what), tempfile.TemporaryDirectory(prefix="towpath-", ignore_cleanup_errors=True) as scratch:
+    with guarded(what), scratch_folder() as scratch:
         with open_engine(engine) as connection:
-            found = _found(connection, data, data_dir, Path(scratch))
+            found = _found(connection, data, data_dir, scratch)
             columns = _merge(columns, found.entry.columns) if found.entry else columns
             asked = Asked(columns, positive, found.entry.missing_value if found.entry else None)
             raw = read_raw(connection, found.data, asked)
             interactions, steps = encode(connection, raw, cleaning)
         roles = {role: raw.source.column(role) for role in raw.source.indices}
         reading = Reading(interactions, found.source, raw.notes, steps, raw.counts, roles)
-        sources = list(_feature_sources(features, found.entry, found.copy, Path(scratch)))
+        sources = list(_feature_sources(features, found.entry, found.copy, scratch))
         return _checked(_with_features(reading, sources, features), complete)
 
 

@@ -5,16 +5,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import BaseModel, StringConstraints
 
+from towpath.boundary import stored
 from towpath.data import sql
 from towpath.data.engine import open_engine
 from towpath.data.feature_parquet import features_json, read_feature_table, write_feature_table
-from towpath.data.features import FeatureTable
 from towpath.data.interactions import COLUMNS, MISSING_TIME, Interactions
 from towpath.data.parquet import read_columns, read_ids, write_ids, write_table
 from towpath.data.vocabulary import Id, Vocabulary
@@ -27,7 +28,19 @@ if TYPE_CHECKING:  # reading and splitting need no torch, which the generators b
 Part = Literal["validation", "test"]
 PARTS = ("train", "validation", "test")
 FEATURES = ("user_features", "item_features")
-STORED_AS = Form("split", 1)
+
+
+class _Contents(BaseModel):
+    """What the manifest of a split says."""
+
+    description: str
+    fingerprint: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+    outside: list[str] = []
+
+
+STORED_AS = Form(
+    "split", 1, ("users.parquet", "items.parquet", *(f"{part}.parquet" for part in PARTS)), _Contents
+)
 LEAVE_LAST_TWO = "leave-last-two-out"  # how descriptions of such splits begin
 # Hashed piece by piece, so that a fingerprint needs no copy of the table.
 CHUNK_ROWS = 1 << 20
@@ -228,13 +241,17 @@ def save_split(split: Split, folder: Path) -> None:
 def load_split(folder: Path) -> Split:
     """The split in this folder, once every byte of it has been checked."""
     manifest = read_manifest(folder, STORED_AS)
-    users, items = read_ids(folder / "users.parquet"), read_ids(folder / "items.parquet")
-    features = [_load_features(folder / f"{name}.parquet") for name in FEATURES]
-    train, validation, test = (
-        load_part(folder / f"{name}.parquet", users, items).with_features(*features) for name in PARTS
-    )
-    outside = tuple(manifest.get("outside", ()))
-    split = Split(train, validation, test, str(manifest.get("description")), outside)
+    with stored(folder):
+        users, items = read_ids(folder / "users.parquet"), read_ids(folder / "items.parquet")
+        features = [
+            read_feature_table(folder / f"{name}.parquet") if f"{name}.parquet" in manifest["files"] else None
+            for name in FEATURES
+        ]
+        train, validation, test = (
+            load_part(folder / f"{name}.parquet", users, items).with_features(*features) for name in PARTS
+        )
+        outside = tuple(manifest.get("outside", ()))
+        split = Split(train, validation, test, manifest["description"], outside)
     if split.fingerprint != manifest.get("fingerprint"):
         raise ArtifactError(f"{folder} does not have the fingerprint that its manifest says; make it again.")
     return split
@@ -254,10 +271,6 @@ def load_part(path: Path, users: Vocabulary, items: Vocabulary) -> Interactions:
     """The rows of a part: of one file, or of a folder of files."""
     columns: dict[str, Any] = read_columns(path if path.is_file() else path.with_suffix(""))
     return Interactions(user_ids=users, item_ids=items, **columns).positives
-
-
-def _load_features(path: Path) -> FeatureTable | None:
-    return read_feature_table(path) if path.is_file() else None
 
 
 class _Digest(Protocol):

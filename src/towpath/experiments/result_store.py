@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from towpath.data.parquet import read_table, write_table
 from towpath.errors import ArtifactError, ConfigError
 from towpath.experiments.code_version import code_version, outside_sources
-from towpath.experiments.locks import locked
 from towpath.files import new_file, refuse_unwritable
+from towpath.locks import locked
 from towpath.methods.recipe import Recipe
 
 FOLDER = "results"  # of every --out folder
@@ -161,6 +161,6 @@ def _read(path: Path) -> Entry:
 def _metadata(path: Path, schema_of: Any) -> Json:  # a function from the path to its schema
     try:
         metadata: Json = json.loads(schema_of(path).metadata[_METADATA])
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, pa.ArrowException) as error:
         raise ArtifactError(f"{path} is not a stored result, or is damaged; delete it.") from error
     return metadata

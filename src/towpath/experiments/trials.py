@@ -129,7 +129,7 @@ def _read(folder: Path, name: str) -> Record:
     try:
         record: Record = json.loads((folder / name).read_text(encoding="utf-8"))
         version = record["format"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise damaged(folder, name, "cannot be parsed") from error
     if version != FORMATS[name]:
         raise ArtifactError(

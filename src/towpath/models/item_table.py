@@ -12,6 +12,7 @@ from pydantic import Field
 from safetensors import safe_open
 from torch import Tensor
 
+from towpath.boundary import stored
 from towpath.data.interactions import Interactions
 from towpath.data.parquet import read_ids, read_table
 from towpath.data.vocabulary import UNKNOWN, Vocabulary
@@ -123,7 +124,7 @@ def _from_artifact(folder: Path) -> ItemTable:
             f"item_start takes item vectors from the model sgns, and {folder} holds {manifest['model']}; "
             "fit sgns, or write the vectors to a Parquet file."
         )
-    with safe_open(folder / "model.safetensors", framework="np") as file:
+    with stored(folder), safe_open(folder / "model.safetensors", framework="np") as file:
         return ItemTable(read_ids(folder / "items.parquet"), file.get_tensor("vectors"))
 
 

@@ -25,7 +25,7 @@ S = TypeVar("S", bound=Settings)
 Model = str | type[Scorer]  # a name, or a class of the user's own
 
 GROUP = "towpath.models"
-LARGEST_INTEGER = 2**63
+LARGEST_INTEGER = 2**40  # no table, list or run is longer
 
 MODELS: dict[str, type[Scorer]] = {
     "popularity": Popularity,
@@ -92,7 +92,7 @@ def _bounded(settings: S) -> S:
     """The same settings; raises for a whole number that no machine can hold."""
     for key, value in settings:
         if isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
-            raise ConfigError(f"The setting {key} is too large for 64 bits; choose a smaller one.")
+            raise ConfigError(f"The setting {key} is too large for any machine; choose a smaller one.")
     return settings
 
 

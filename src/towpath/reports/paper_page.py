@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from towpath.experiments.locks import LOCK, locked
 from towpath.experiments.paper.benchmarks import benchmark_spec
 from towpath.experiments.paper.catalogue import experiment_named
 from towpath.experiments.paper.claims import Verdict
@@ -16,6 +15,7 @@ from towpath.experiments.paper.record import Record, read_record
 from towpath.experiments.paper.results import BenchmarkResults
 from towpath.experiments.result_store import open_store
 from towpath.files import write_text
+from towpath.locks import LOCK, locked
 from towpath.reports.figures import Figure
 from towpath.reports.latex import to_latex
 from towpath.reports.page import Page, Section, write_page

@@ -20,18 +20,25 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import ValidationError
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from towpath.boundary import stored
 from towpath.data.interactions import Histories, Interactions
 from towpath.data.parquet import read_ids, write_ids
 from towpath.data.split import Split, join
 from towpath.data.vocabulary import Vocabulary
 from towpath.data.whole import whole_split
 from towpath.errors import ArtifactError, ConfigError
-from towpath.files import ARTIFACT, PROOFS, Manifest, new_folder, read_manifest, write_manifest
+from towpath.files import (
+    ARTIFACT,
+    PROOFS,
+    Manifest,
+    new_folder,
+    read_manifest,
+    write_manifest,
+)
+from towpath.files import ARTIFACT_FILES as FILES
 from towpath.models.model_setting import with_classes
 from towpath.models.registry import model_name, model_type
 from towpath.models.scorer import Scorer, Sizes
@@ -39,7 +46,6 @@ from towpath.models.tensors import write_tensors
 from towpath.plugins import class_among, class_path
 from towpath.training.fit import Fit
 
-FILES = ("model.safetensors", "history.safetensors", "users.parquet", "items.parquet")
 PLAYERS = "players.safetensors"
 
 
@@ -157,7 +163,8 @@ def load_artifact(folder: Path, models: Sequence[type[Scorer]] = ()) -> Artifact
     Its class must be registered, or be one of `models`; nothing is imported because the folder names it.
     """
     manifest = read_manifest(folder, ARTIFACT)
-    try:
+    # Checksums hold, so the files are as written: another version of a model wrote them.
+    with stored(folder, "fit again"):
         return Artifact(
             scorer=_read_scorer(manifest, folder / FILES[0], models),
             user_ids=read_ids(folder / FILES[2]),
@@ -166,11 +173,6 @@ def load_artifact(folder: Path, models: Sequence[type[Scorer]] = ()) -> Artifact
             about={key: value for key, value in manifest.items() if key not in PROOFS},
             auxiliary_state=load_file(folder / PLAYERS) if PLAYERS in manifest["files"] else {},
         )
-    except (KeyError, RuntimeError, TypeError, SafetensorError, ValidationError) as error:
-        # Checksums held, so the files are as written: another version of a model wrote them.
-        raise ArtifactError(
-            f"{folder} does not fit this towpath ({str(error).splitlines()[0]}); fit again."
-        ) from error
 
 
 def _read_scorer(manifest: Manifest, path: Path, models: Sequence[type[Scorer]]) -> Scorer:

@@ -13,7 +13,7 @@ from towpath.diagnostics.contrast import Vouched, lists_for_evidence, vouch_for
 from towpath.diagnostics.dial import dial_of
 from towpath.diagnostics.lists import shared, spread_of
 from towpath.diagnostics.weights import critic_values, learns_weights, weigh_pairs
-from towpath.errors import ArtifactError, ConfigError, TowpathError
+from towpath.errors import ConfigError, TowpathError
 from towpath.evaluation.comparison import Difference, compare
 from towpath.evaluation.evaluate import evaluate
 from towpath.evaluation.protocols import EvalProtocol
@@ -56,16 +56,6 @@ def history_of(run: Run) -> list[EpochMetrics]:
     if run.history or not checkpoint.is_file():
         return run.history
     return list(load_checkpoint(checkpoint).progress.history)
-
-
-def split_of(run: Run) -> Split:
-    """The split of the run, once it is proved to be the one that the run was trained on."""
-    if run.split.fingerprint != run.record["data"]["fingerprint"]:
-        raise ArtifactError(
-            f"The split in {run.folder} is not the one that the run was trained on; numbers on it would not "
-            "be this run's."
-        )
-    return run.split
 
 
 def outcome_of(run: Run) -> Outcome:

@@ -13,7 +13,7 @@ from towpath.errors import ConfigError
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import FixedEpochs, fit
 from towpath.models.growth import SideFeatures, take_over
-from towpath.serving.run import Plan, Run, open_run, recipe_of
+from towpath.serving.run import Plan, Run, open_run, recipe_of, removed_if_it_fails
 from towpath.training.fit import EpochMetrics, Fit
 
 Watch = Callable[[EpochMetrics], None] | None
@@ -64,9 +64,10 @@ def update_run(
 
 
 def _trained(out: Path, plan: Plan, fixed: FixedEpochs, resume: bool, watch: Watch) -> Run:
-    made = open_run(out, plan, resume=resume)
-    if not made.finished:
-        made.train(plan, watch, fixed)
+    with removed_if_it_fails(out):
+        made = open_run(out, plan, resume=resume)
+        if not made.finished:
+            made.train(plan, watch, fixed)
     return made
 
 

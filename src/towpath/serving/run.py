@@ -1,32 +1,69 @@
 """The run folder: everything about one fit, in an order of writes that survives being killed.
 
-run.json                 what was asked for, as it was resolved   \\ these two appear together,
-split/                   the split that it is trained on          /  by one rename of the folder
+run.json                 what was asked for, as it was resolved   \\ these three appear together,
+split/                   the split that it is trained on           | by one rename of the folder
+checksums.json           the checksum of everything else          /
 history.jsonl            one row an epoch, replaced as a whole
 checkpoint.safetensors   where to go on from, replaced as a whole
 artifact/                the model to serve; appears last, by one rename, and says that the run is over
 """
 
 import json
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from towpath.boundary import loading
 from towpath.data.split import Split, load_split, save_split
 from towpath.diagnostics.dial import dial_of
 from towpath.errors import ArtifactError, ConfigError
-from towpath.files import MANIFEST, damaged, new_folder, refuse_unwritable, write_text
+from towpath.files import (
+    CHECKSUMS,
+    MANIFEST,
+    check_listed,
+    damaged,
+    list_checksums,
+    new_folder,
+    refuse_unwritable,
+    write_text,
+)
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import FixedEpochs, fit
 from towpath.models.model_setting import with_classes
 from towpath.models.scorer import Scorer
 from towpath.serving.artifact import Artifact, artifact_of, library_versions, load_artifact, save_artifact
 from towpath.training.distributed import leads
-from towpath.training.fit import EpochMetrics, Fit
+from towpath.training.fit import EpochMetrics, Fit, parse_history
 
-FORMAT = 1
+FORMAT = 2
+# Runs of format 1 have no list of checksums; their parts are known by their fingerprints only.
+READABLE = (1, FORMAT)
+
+
+class _Recipe(BaseModel):
+    model: str
+    method: str
+    settings: dict[str, Any]  # checked when the recipe is resolved
+    seed: int
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    fingerprint: str
+
+
+class _Record(BaseModel):
+    """What run.json must say."""
+
+    recipe: _Recipe
+    data: _Data
 
 
 @dataclass(frozen=True)
@@ -64,18 +101,35 @@ class Run:
 
     @cached_property
     def artifact(self) -> Artifact:
-        """The trained model, once the run has finished."""
+        """The trained model, once the run has finished and the model is proved to be its own."""
         if not self.finished:
             raise ArtifactError(
                 f"The run {self.folder} has not finished; continue it with the same towpath fit command "
                 "and --resume."
             )
-        return load_artifact(self.folder / "artifact", self.models)
+        check_listed(self.folder / "artifact")
+        found = load_artifact(self.folder / "artifact", self.models)
+        if found.about.get("recipe") != self.record["recipe"]:
+            raise self._foreign("artifact", "its recipe is not the one in run.json")
+        if found.about.get("data", {}).get("fingerprint") != self.record["data"]["fingerprint"]:
+            raise self._foreign("artifact", "it was trained on other data than run.json says")
+        return found
 
     @cached_property
     def split(self) -> Split:
-        """The split that the run is trained on."""
-        return load_split(self.folder / "split")
+        """The split that the run is trained on, once it is proved to be its own."""
+        check_listed(self.folder / "split")
+        found = load_split(self.folder / "split")
+        if found.fingerprint != self.record["data"]["fingerprint"]:
+            raise self._foreign("split", "it has another fingerprint than run.json says")
+        return found
+
+    def _foreign(self, part: str, why: str) -> ArtifactError:
+        """The error for a part that was copied in from another run."""
+        return ArtifactError(
+            f"{self.folder / part} belongs to another run: {why}; put back the one that towpath wrote there, "
+            "or fit again."
+        )
 
     @property
     def history(self) -> list[EpochMetrics]:
@@ -83,9 +137,10 @@ class Run:
         path = self.folder / "history.jsonl"
         if not path.exists():
             return []
+        check_listed(path)
         try:
-            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        except ValueError as error:  # covers JSON and text decoding
+            return parse_history(b"[" + b",".join(path.read_bytes().splitlines()) + b"]")
+        except ValidationError as error:
             raise damaged(self.folder, path.name, "cannot be parsed") from error
 
     def train(
@@ -148,6 +203,21 @@ def refuse_existing(folder: Path, *, resume: bool) -> None:
         raise ConfigError(f"{folder} is not a run to resume: it has no run.json; choose another --out.")
 
 
+@contextmanager
+def removed_if_it_fails(folder: Path) -> Iterator[None]:
+    """A block that sets up and trains a run; a run that was not there before does not survive a failure.
+
+    One that is stopped, or that the disk had no room for, stays: it can be resumed.
+    """
+    begun = (folder / "run.json").is_file()
+    try:
+        yield
+    except Exception as error:
+        if not begun and not isinstance(error, ArtifactError | OSError):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
 def open_run(folder: Path, plan: Plan, *, resume: bool) -> Run:
     """The run of this plan: set up anew, or the one that is there and has the same recipe and data."""
     refuse_existing(folder, resume=resume)
@@ -158,6 +228,7 @@ def open_run(folder: Path, plan: Plan, *, resume: bool) -> Run:
     with new_folder(folder) as partial:
         save_split(plan.split, partial / "split")
         write_text(partial / "run.json", json.dumps(plan.record, indent=2, default=str) + "\n")
+        list_checksums(partial)
     return Run(folder)
 
 
@@ -168,13 +239,18 @@ def _read_record(folder: Path) -> dict[str, Any]:
     try:
         record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         found = record["format"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError, OSError) as error:
         raise damaged(folder, "run.json", "cannot be parsed") from error
-    if found != FORMAT:
+    if found not in READABLE:
         raise ArtifactError(
             f"{folder} has run format {found!r}, and this towpath reads format {FORMAT}; "
             "fit again, or use the towpath version that wrote it."
         )
+    if found == FORMAT and not (folder / CHECKSUMS).is_file():
+        raise damaged(folder, CHECKSUMS, "is missing")
+    check_listed(folder / "run.json")
+    with loading(folder / "run.json"):
+        _Record.model_validate(record)
     return record
 
 

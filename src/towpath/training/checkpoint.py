@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor
 
+from towpath.boundary import loading, stored
 from towpath.errors import ArtifactError
-from towpath.files import new_file
+from towpath.files import check_listed, new_file
 from towpath.models.tensors import write_tensors
-from towpath.training.fit import EpochMetrics
+from towpath.training.fit import EpochMetrics, parse_history
 
 _FORMAT = "4"
 
@@ -55,29 +56,27 @@ def save_checkpoint(path: Path, progress: Progress, learner: Mapping[str, Tensor
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """What `save_checkpoint` wrote."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            notes = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  # not a dict
-    except (SafetensorError, OSError) as error:
-        raise ArtifactError(
-            f"The checkpoint {path} cannot be read ({error}); delete it to start over."
-        ) from None
+    """What `save_checkpoint` wrote, once every byte has been checked where the run lists its checksum."""
+    check_listed(path)
+    again = "delete it to start over"
+    with loading(f"The checkpoint {path}", again), safe_open(path, framework="pt") as file:
+        notes = file.metadata() or {}
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  # not a dict
     if notes.get("format") != _FORMAT:
         raise ArtifactError(
             f"The checkpoint {path} has format {notes.get('format')!r}, this version reads {_FORMAT!r}; "
             "delete it to start over."
         )
     parts: dict[str, dict[str, Tensor]] = {"learner": {}, "best": {}, "auxiliary_state": {}}
-    for key, tensor in tensors.items():
-        part, name = key.split("/", 1)
-        parts[part][name] = tensor
-    history = tuple(json.loads(notes["history"]))
-    learner = parts.pop("learner")
-    return Checkpoint(
-        Progress(history, int(notes["best_epoch"]), float(notes["best_score"]), **parts), learner
-    )
+    with stored(f"The checkpoint {path}", again):
+        for key, tensor in tensors.items():
+            part, name = key.split("/", 1)
+            parts[part][name] = tensor
+        history = tuple(parse_history(notes["history"].encode()))
+        learner = parts.pop("learner")
+        return Checkpoint(
+            Progress(history, int(notes["best_epoch"]), float(notes["best_score"]), **parts), learner
+        )
 
 
 def add_prefix(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -3,12 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pydantic import TypeAdapter
 from torch import Tensor
 
 from towpath.models.scorer import Scorer
 
 # One epoch's numbers: epoch, seconds, loss, validation metrics and whatever the method watches.
 EpochMetrics = dict[str, float]
+
+
+def parse_history(text: bytes) -> list[EpochMetrics]:
+    """The rows of epochs in a JSON list; raises for anything else."""
+    return TypeAdapter(list[EpochMetrics]).validate_json(text)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
+from pydantic import BaseModel
 from safetensors.numpy import load_file
 
+from towpath.boundary import stored
 from towpath.data.interactions import Interactions
 from towpath.data.parquet import read_ids, read_table, write_ids, write_table
 from towpath.data.vocabulary import Vocabulary
@@ -16,10 +18,18 @@ from towpath.files import Form, new_folder, read_manifest, write_manifest
 from towpath.models.tensors import write_tensors
 from towpath.worlds.world import World
 
-STORED_AS = Form("world", 1)
 EVENTS = "events.parquet"
 # Files that begin with an underscore are not read as events.
 SHOWN, USERS, ITEMS, TRUTH = "_exposures.parquet", "_users.parquet", "_items.parquet", "truth.safetensors"
+
+
+class _Contents(BaseModel):
+    """What the manifest of a world says."""
+
+    about: dict[str, Any]  # any JSON that tells how it was made
+
+
+STORED_AS = Form("world", 1, (EVENTS, SHOWN, USERS, ITEMS, TRUTH), _Contents)
 
 
 def save_world(world: World, folder: Path, about: Mapping[str, Any]) -> None:
@@ -39,10 +49,11 @@ def save_world(world: World, folder: Path, about: Mapping[str, Any]) -> None:
 def load_world(folder: Path) -> tuple[World, dict[str, Any]]:
     """The world in this folder and how it was made, once every byte has been checked."""
     about = read_manifest(folder, STORED_AS)["about"]
-    users, items = read_ids(folder / USERS), read_ids(folder / ITEMS)
-    truth = load_file(folder / TRUTH)
-    exposures = _interactions(read_table(folder / SHOWN), users, items)
-    return World(truth["relevance"], truth.get("propensity"), exposures, exposures.positives), about
+    with stored(folder):
+        users, items = read_ids(folder / USERS), read_ids(folder / ITEMS)
+        truth = load_file(folder / TRUTH)
+        exposures = _interactions(read_table(folder / SHOWN), users, items)
+        return World(truth["relevance"], truth.get("propensity"), exposures, exposures.positives), about
 
 
 def _table(rows: Interactions) -> pa.Table:

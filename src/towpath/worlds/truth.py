@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
 
+from towpath.boundary import stored
 from towpath.data.interactions import Interactions
 from towpath.data.parquet import read_ids
 from towpath.data.vocabulary import UNKNOWN, Vocabulary
@@ -21,11 +22,12 @@ def truth_beside(data: str | Path) -> Path | None:
 
 def relevance_for(rows: Interactions, folder: Path) -> NDArray[np.float32]:
     """The chance that each user clicks each item once it is shown, by the codes of `rows`: (users, items)."""
-    with safe_open(folder / TRUTH, framework="numpy") as file:
-        relevance: NDArray[np.float32] = file.get_tensor("relevance")
-    users = _places(read_ids(folder / USERS), rows.user_ids, "user")
-    items = _places(read_ids(folder / ITEMS), rows.item_ids, "item")
-    return relevance[np.ix_(users, items)]
+    with stored(folder):
+        with safe_open(folder / TRUTH, framework="numpy") as file:
+            relevance: NDArray[np.float32] = file.get_tensor("relevance")
+        users = _places(read_ids(folder / USERS), rows.user_ids, "user")
+        items = _places(read_ids(folder / ITEMS), rows.item_ids, "item")
+        return relevance[np.ix_(users, items)]
 
 
 def _places(own: Vocabulary, wanted: Vocabulary, side: str) -> NDArray[np.int64]:

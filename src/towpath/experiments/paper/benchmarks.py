@@ -16,7 +16,7 @@ from towpath.data.sources import Reading, read
 from towpath.data.split import Split, split_leave_last_two
 from towpath.errors import DataError, unknown_name
 from towpath.experiments.code_version import code_version
-from towpath.experiments.locks import locked
+from towpath.locks import locked
 from towpath.models.registry import parse_settings
 from towpath.rng import Rng
 from towpath.worlds.latent import LatentWorld, make_latent_world

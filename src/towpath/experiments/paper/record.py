@@ -109,7 +109,7 @@ def read_record(folder: Path) -> Record:
         )
         record["runs"] = tuple(PlannedRun(**run) for run in record["runs"])
         return Record(**record | {"seeds": tuple(record["seeds"])})
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise damaged(folder, RECORD, "cannot be parsed") from error
 
 

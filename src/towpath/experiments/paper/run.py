@@ -9,7 +9,6 @@ from towpath.evaluation.evaluate import refuse_impossible
 from towpath.evaluation.protocols import EvalProtocol
 from towpath.evaluation.task import task_of
 from towpath.experiments.compare import run_specs
-from towpath.experiments.locks import LOCK, locked
 from towpath.experiments.paper.benchmarks import Benchmark, BenchmarkLocation, benchmark_spec, open_benchmark
 from towpath.experiments.paper.experiment import Experiment
 from towpath.experiments.paper.jobs import Job, JobStatus, finish
@@ -19,6 +18,7 @@ from towpath.experiments.paper.tuned import TunedSearch, read_searches, tuned_re
 from towpath.experiments.pool import workers
 from towpath.experiments.result_store import open_store
 from towpath.experiments.run_result import EvaluationConfig
+from towpath.locks import LOCK, locked
 from towpath.methods.recipe import Recipe
 from towpath.models.registry import is_trainable
 

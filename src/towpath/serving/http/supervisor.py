@@ -4,13 +4,12 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from towpath.errors import TowpathError
+from towpath.files import scratch_folder
 from towpath.serving.http.listening import Task
 from towpath.serving.http.settings import Place, ServerSettings, Tls
 
@@ -28,8 +27,8 @@ def supervise(
     `command` starts a worker that calls `work_for_parent` with its standard input.
     """
     stopping = threading.Event()
-    with tempfile.TemporaryDirectory(prefix="towpath-serve-") as folder, _signals(stopping):
-        places = [Place(number, Path(folder), seed) for number in range(settings.workers)]
+    with scratch_folder("serve-") as folder, _signals(stopping):
+        places = [Place(number, folder, seed) for number in range(settings.workers)]
         tasks = [Task(settings, listening.fileno(), place, tls) for place in places]
         workers = [_start(task, command) for task in tasks]
         try:
