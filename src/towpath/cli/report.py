@@ -69,7 +69,7 @@ def _gather(run: "Run", against: "Run | None", options: ReportOptions, output: O
     gaps = told.Gaps()
     known: dict[str, Any] = {"history": [], "steps": told.steps_of(run), "command": _command(run)}  # RunFacts
     with gaps.around("the course of training"):
-        known["history"] = told.history_of(run)
+        known["history"] = run.history
     if options.check:
         known |= _checked(run, options, gaps, output)
     with gaps.around("the parts of the data, and all that is computed from them"):

@@ -26,8 +26,6 @@ from towpath.ranking.lists import top_k_lists
 from towpath.reports.run_facts import LOG, POPULARITY, THIS, EvaluatedRun, Gap, Outcome, Recommended
 from towpath.rng import Rng
 from towpath.serving.run import Run, recipe_of
-from towpath.training.checkpoint import load_checkpoint
-from towpath.training.fit import EpochMetrics
 from towpath.training.weighed_pairs import PairValues, WeighedPairs
 
 _PROTOCOLS: tuple[EvalProtocol, ...] = ("full", "sampled")
@@ -48,14 +46,6 @@ class Gaps:
             yield
         except TowpathError as error:
             self.found.append(Gap(what, str(error)))
-
-
-def history_of(run: Run) -> list[EpochMetrics]:
-    """The epochs so far; from the checkpoint if the history has been lost."""
-    checkpoint = run.folder / "checkpoint.safetensors"
-    if run.history or not checkpoint.is_file():
-        return run.history
-    return list(load_checkpoint(checkpoint).progress.history)
 
 
 def outcome_of(run: Run) -> Outcome:

@@ -38,7 +38,9 @@ from towpath.methods.run import FixedEpochs, fit
 from towpath.models.model_setting import with_classes
 from towpath.models.scorer import Scorer
 from towpath.serving.artifact import Artifact, artifact_of, library_versions, load_artifact, save_artifact
+from towpath.training.checkpoint import load_checkpoint
 from towpath.training.distributed import leads
+from towpath.training.fit import EpochMetrics, Fit, parse_history
 from towpath.training.fit import EpochMetrics, Fit, parse_history
 
 FORMAT = 2
@@ -133,10 +135,10 @@ class Run:
 
     @property
     def history(self) -> list[EpochMetrics]:
-        """One row for each epoch so far."""
-        path = self.folder / "history.jsonl"
+        """One row for each epoch so far; from the checkpoint if the history has been lost."""
+        path, checkpoint = self.folder / "history.jsonl", self.folder / "checkpoint.safetensors"
         if not path.exists():
-            return []
+            return list(load_checkpoint(checkpoint).progress.history) if checkpoint.is_file() else []
         check_listed(path)
         try:
             return parse_history(b"[" + b",".join(path.read_bytes().splitlines()) + b"]")
