@@ -1,16 +1,20 @@
 import hashlib
 import threading
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from fuzz import corpus
 
 from towpath.data.builtin_datasets import BUILTIN_DATASETS
-from towpath.data.fetch import fetch
+from towpath.data.fetch import checked_copy, fetch
+from towpath.data.sources import read
 from towpath.errors import ConfigError, DataError
 
+SHARED = Path(__file__).parents[3] / "shared" / "data"
 CONTENT = bytes(range(256)) * 4000
 SUM = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
 
@@ -23,6 +27,7 @@ class Publisher:
     ranges: bool = True
     breaks_after: int | None = None
     status: int | None = None
+    moved_to: str | None = None
     asked: list[str | None] = field(default_factory=list)
     address: str = ""
 
@@ -36,6 +41,11 @@ def publisher() -> Iterator[Publisher]:
             wanted = self.headers.get("Range")
             state.asked.append(wanted)
             start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and state.ranges else 0
+            if state.moved_to is not None and not self.path.endswith("moved"):
+                self.send_response(302)
+                self.send_header("Location", state.moved_to)
+                self.end_headers()
+                return
             if state.status or start > len(state.content):
                 self.send_error(state.status or 416)
                 return
@@ -176,3 +186,67 @@ def test_a_folder_that_cannot_be_made_is_said(name: str, tmp_path: Path) -> None
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DataError, match="cannot be stored"):
         fetch(name, tmp_path / "file" / "data")
+
+
+def test_a_download_has_a_limit(
+    name: str, publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = replace(BUILTIN_DATASETS[name], most_bytes=len(CONTENT) // 2)
+    monkeypatch.setitem(BUILTIN_DATASETS, name, short)
+    with pytest.raises(DataError, match="so it is something else and was not kept"):
+        fetch(name, tmp_path)
+    assert files(tmp_path) == []
+
+
+def test_a_publisher_who_moved_is_followed_within_the_same_scheme_only(
+    name: str, publisher: Publisher, tmp_path: Path
+) -> None:
+    for elsewhere in ("file:///etc/passwd", "ftp://127.0.0.1/x", publisher.address.replace("http", "https")):
+        publisher.moved_to = elsewhere
+        with pytest.raises(DataError, match=r"could not be read|Redirection") as raised:
+            fetch(name, tmp_path)
+        assert len(str(raised.value)) < 400
+    publisher.moved_to = f"{publisher.address}-moved"
+    assert fetch(name, tmp_path).read_bytes() == CONTENT
+
+
+def test_every_published_checksum_is_a_sha256() -> None:
+    sums = [entry.checksum for entry in BUILTIN_DATASETS.values() if entry.checksum is not None]
+    assert len(sums) == 3
+    assert all(one.startswith("sha256:") and len(one) == 71 for one in sums)
+
+
+@pytest.mark.parametrize("place", ["ml-100k/u.data", "ml-100k.zip"])
+def test_a_local_copy_that_is_not_the_publishers_is_read_with_a_recorded_warning(
+    place: str, tmp_path: Path
+) -> None:
+    text = "1\t10\t3\t881250949\n2\t20\t4\t881250950\n"
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    if place.endswith(".zip"):
+        with zipfile.ZipFile(tmp_path / place, "w") as archive:
+            archive.writestr("ml-100k/u.data", text)
+    else:
+        (tmp_path / place).write_text(text)
+    reading = read("ml-100k", data_dir=tmp_path)
+    assert len(reading.interactions) == 2
+    assert reading.notes[0].startswith(f"warning: {tmp_path / place} has another checksum than the ml-100k")
+
+
+@pytest.mark.skipif(not (SHARED / "ml-1m.zip").exists(), reason="needs MovieLens 1M in ../shared/data")
+def test_the_publishers_own_file_is_read_without_a_warning() -> None:
+    notes = checked_copy(BUILTIN_DATASETS["ml-1m"], SHARED / "ml-1m.zip")
+    assert notes == checked_copy(BUILTIN_DATASETS["ml-100k"], SHARED / "ml-100k" / "u.data") == ()
+
+
+@pytest.mark.parametrize("kind", corpus.ARCHIVES)
+def test_hostile_archives_are_refused_or_unpacked_within_the_scratch_folder(
+    kind: str, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "ml-1m.zip").write_bytes(corpus.ARCHIVES[kind]())
+    if kind == "outside":
+        assert read("ml-1m", data_dir=tmp_path / "data", complete=False).counts.rows == 100
+    else:
+        with pytest.raises(DataError, match=r"ml-1m\.zip cannot be read"):
+            read("ml-1m", data_dir=tmp_path / "data")
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")] == ["data/ml-1m.zip"]

@@ -20,6 +20,8 @@ class BuiltinDataset:
     member: str | None  # the file of events inside the archive; None if the download is that file
     columns: Columns = field(default_factory=Columns)
     missing_value: float | None = None  # a value that means "none given"
+    member_checksum: str | None = None  # "sha256:..." of the file of events, to know an unpacked copy by
+    most_bytes: int = 1 << 26  # a download that is longer is something else
     user_features: FeatureForm | None = None
     item_features: FeatureForm | None = None
 
@@ -53,7 +55,8 @@ BUILTIN_DATASETS = {
             name="ml-100k",
             title="MovieLens 100K: 100,000 ratings, 943 users, 1,682 movies",
             address=f"{_GROUPLENS}/movielens/ml-100k.zip",
-            checksum="md5:0e33842e24a9c977be4e0107933c0723",
+            checksum="sha256:50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
+            member_checksum="sha256:06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
             licence=_MOVIELENS_LICENCE,
             member="ml-100k/u.data",
             columns=Columns(user="1", item="2", value="3", time="4"),
@@ -87,6 +90,7 @@ BUILTIN_DATASETS = {
             title="MovieLens 1M: 1,000,209 ratings, 6,040 users, 3,706 movies",
             address=f"{_GROUPLENS}/movielens/ml-1m.zip",
             checksum="sha256:a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
+            member_checksum="sha256:506d64ca44484487c11dc2d9a28de5c54948213e6b96285e298afe28d6ea4e0f",
             licence=_MOVIELENS_LICENCE,
             member="ml-1m/ratings.dat",
             columns=Columns(user="1", item="2", value="3", time="4"),
@@ -130,6 +134,7 @@ BUILTIN_DATASETS = {
             member=None,
             columns=Columns(user="user_id", item="book_id", value="rating", time="date_updated"),
             missing_value=0.0,
+            most_bytes=1 << 33,
         ),
     )
 }

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from towpath.data.builtin_datasets import BuiltinDataset, builtin_dataset
 from towpath.errors import DataError
@@ -59,13 +61,23 @@ def fetch(
     return target
 
 
-def refuse_changed(entry: BuiltinDataset, copy: Path) -> None:
-    """Nothing, unless the copy has another checksum than the one that `fetch` kept next to it."""
+def checked_copy(entry: BuiltinDataset, copy: Path) -> tuple[str, ...]:
+    """A note if a local copy is not the publisher's; one that changed since it was fetched is refused.
+
+    A copy that somebody made may have its reasons, so it is read, and the record says what it is not.
+    """
     if _record(copy).is_file() and not _matches(entry, copy, copy):
         raise DataError(
             f"{copy} should have the checksum {_expected(entry, copy)}, which was kept when it was fetched, "
             f"but has another one; fetch {entry.name} again."
         )
+    published = entry.checksum if copy.name == entry.file_name else entry.member_checksum
+    if published is None or published == f"sha256:{file_digest(copy)}":
+        return ()
+    return (
+        f"warning: {copy} has another checksum than the {entry.name} of its publisher, so numbers on it may "
+        f"differ from published ones; `towpath data fetch {entry.name}` gets the publisher's",
+    )
 
 
 def _no_copy(source: Path, entry: BuiltinDataset) -> DataError:
@@ -91,7 +103,7 @@ def _download(entry: BuiltinDataset, part: Path, progress: Progress) -> None:
     """Fill the part file, from where it ends if the publisher allows that."""
     try:
         with _open(entry.address, part) as response:
-            _receive(response, part, progress)
+            _receive(response, part, progress, entry.most_bytes)
     except urllib.error.HTTPError as error:
         raise DataError(f"{entry.address} answered {error.code} {error.reason}; try later.") from error
     except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
@@ -102,12 +114,25 @@ def _download(entry: BuiltinDataset, part: Path, progress: Progress) -> None:
         ) from error
 
 
+class _SameScheme(urllib.request.HTTPRedirectHandler):
+    """Follows a publisher who moved, but not from https to something that anybody on the way can change."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:  # the types are those of the standard library
+        """The request to the new address; raises if its scheme is another one."""
+        if urlsplit(newurl).scheme != urlsplit(req.full_url).scheme:
+            raise urllib.error.URLError(f"it redirects to {newurl[:80]}, which is not followed")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
 def _open(address: str, part: Path) -> HTTPResponse:
     """The answer to a request for the rest of the file, or for all of it where the rest is refused."""
     here = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={here}-"} if here else {})
     try:
-        response: HTTPResponse = urllib.request.urlopen(request, timeout=PATIENCE_SECONDS)
+        opener = urllib.request.build_opener(_SameScheme)
+        response: HTTPResponse = opener.open(request, timeout=PATIENCE_SECONDS)
     except urllib.error.HTTPError as error:
         if error.code != RANGE_NOT_SATISFIABLE or not here:
             raise
@@ -117,17 +142,25 @@ def _open(address: str, part: Path) -> HTTPResponse:
     return response
 
 
-def _receive(response: HTTPResponse, part: Path, progress: Progress) -> None:
-    """Append what comes, or start over when the publisher sends the whole file."""
+def _receive(response: HTTPResponse, part: Path, progress: Progress, most: int) -> None:
+    """Append what comes, or start over when the publisher sends the whole file; at most so many bytes."""
     resumed = response.status == 206
     here = part.stat().st_size if resumed else 0
     length = response.headers.get("Content-Length")
-    total = here + int(length) if length is not None else None
+    total = here + int(length) if length is not None and length.isdecimal() else None
     with part.open("ab" if resumed else "wb") as file:
         while block := response.read(BLOCK_BYTES):
             file.write(block)
             here += len(block)
             progress(here, total)
+            if here > most:
+                break
+    if here > most:
+        part.unlink()
+        raise DataError(
+            f"What came as {part.stem} has more than {most >> 20:,} MB, so it is something else and was not "
+            "kept; bring a copy with --from."
+        )
     if total is not None and here < total:
         raise ConnectionError(f"the transfer broke off after {here:,} of {total:,} bytes")
 

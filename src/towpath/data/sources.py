@@ -22,7 +22,7 @@ from towpath.data.feature_kinds import (
     refuse_unknown_columns,
 )
 from towpath.data.features import FeatureTable
-from towpath.data.fetch import refuse_changed
+from towpath.data.fetch import checked_copy
 from towpath.data.frames import DataFrame, is_frame, to_arrow
 from towpath.data.interactions import Interactions
 from towpath.data.layout import KINDS, File, is_data_file
@@ -82,7 +82,7 @@ def read(
             raw = read_raw(connection, found.data, asked)
             interactions, steps = encode(connection, raw, cleaning)
         roles = {role: raw.source.column(role) for role in raw.source.indices}
-        reading = Reading(interactions, found.source, raw.notes, steps, raw.counts, roles)
+        reading = Reading(interactions, found.source, (*found.notes, *raw.notes), steps, raw.counts, roles)
         sources = list(_feature_sources(features, found.entry, found.copy, scratch))
         return _checked(_with_features(reading, sources, features), complete)
 
@@ -95,6 +95,7 @@ class _Found:
     source: str
     entry: BuiltinDataset | None = None
     copy: Path | None = None
+    notes: tuple[str, ...] = ()  # what is noticed about the copy
 
 
 def _found(connection: Engine, data: str | Path | DataFrame, data_dir: Path | None, scratch: Path) -> _Found:
@@ -105,10 +106,10 @@ def _found(connection: Engine, data: str | Path | DataFrame, data_dir: Path | No
         files, source, copy = _files(connection, str(data)), str(data), None
     else:
         copy = local_copy(entry, data_dir)
-        refuse_changed(entry, copy)
         files, source = [_member(entry, copy, scratch)], f"{entry.name} ({copy})"
     plain = [plain_parquet(file, scratch / str(number)) for number, file in enumerate(files)]
-    return _Found(plain, source, entry, copy)
+    notes = checked_copy(entry, copy) if entry and copy else ()
+    return _Found(plain, source, entry, copy, notes)
 
 
 def _files(connection: Engine, data: str) -> list[File]:

@@ -14,13 +14,13 @@ import pytest
 import tiny_paper
 from tiny_paper import SMALL, TINY, config
 from towpath.errors import ConfigError, DataError, TrainingError
-from towpath.experiments.locks import locked
 from towpath.experiments.paper import jobs
 from towpath.experiments.paper.benchmarks import BenchmarkLocation, open_benchmark
 from towpath.experiments.paper.experiment import restrict
 from towpath.experiments.paper.record import read_record, runs_in
 from towpath.experiments.paper.run import Plan, fit_all, plan
 from towpath.experiments.result_store import open_store
+from towpath.locks import locked
 
 TESTS = Path(__file__).parents[2]
 
@@ -79,7 +79,7 @@ def test_a_fit_that_breaks_down_is_kept_as_such(folder: Path, monkeypatch: pytes
 
 def test_a_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     held = (
-        "import sys, time\nfrom pathlib import Path\nfrom towpath.experiments.locks import locked\n"
+        "import sys, time\nfrom pathlib import Path\nfrom towpath.locks import locked\n"
         "with locked(Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(60)\n"
     )
     path = tmp_path / "one.lock"
