@@ -105,6 +105,7 @@ def _download(entry: BuiltinDataset, part: Path, progress: Progress) -> None:
         with _open(entry.address, part) as response:
             _receive(response, part, progress, entry.most_bytes)
     except urllib.error.HTTPError as error:
+        error.close()
         raise DataError(f"{entry.address} answered {error.code} {error.reason}; try later.") from error
     except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", None) or error or type(error).__name__
@@ -122,6 +123,7 @@ class _SameScheme(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:  # the types are those of the standard library
         """The request to the new address; raises if its scheme is another one."""
         if urlsplit(newurl).scheme != urlsplit(req.full_url).scheme:
+            fp.close()
             raise urllib.error.URLError(f"it redirects to {newurl[:80]}, which is not followed")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
