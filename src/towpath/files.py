@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import get_ident
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from towpath.boundary import loading
 from towpath.errors import ArtifactError, ConfigError
@@ -42,7 +42,15 @@ class Form:
     contents: type[BaseModel] | None = None  # what its manifest says, next to what all of them say
 
 
-FileName = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00-\x1f]+$", max_length=255)]
+def _within(name: str) -> str:
+    """The name of a file in a folder or in one below it; raises for any other."""
+    parts = name.split("/")
+    if not all(part.isprintable() and part not in ("", ".", "..") and "\\" not in part for part in parts):
+        raise ValueError("a name outside of the folder")
+    return name
+
+
+FileName = Annotated[str, AfterValidator(_within), StringConstraints(max_length=255)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -261,6 +269,10 @@ def read_manifest(folder: Path, form: Form) -> Manifest:
             raise damaged(folder, name, "is missing")
         if file_digest(folder / name) != expected:
             raise damaged(folder, name, "does not match its checksum, so it was changed or cut short")
+    for below in {(folder / name).parent for name in manifest["files"]} - {folder}:
+        more = [file for file in below.iterdir() if str(file.relative_to(folder)) not in manifest["files"]]
+        if more:
+            raise damaged(folder, str(more[0].relative_to(folder)), "is not listed in its manifest")
     return manifest
 
 
@@ -283,7 +295,9 @@ def _refuse_other_contents(folder: Path, form: Form, manifest: Manifest) -> None
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))[:60]
         raise damaged(folder, MANIFEST, f"has no valid {where} ({first['msg'].lower()})") from None
-    missing = [name for name in form.files if name not in proofs.files]
+    # A large part may be a folder of files, which has no ending.
+    there = {*proofs.files, *(name.partition("/")[0] for name in proofs.files if "/" in name)}
+    missing = [name for name in form.files if not {name, name.partition(".")[0]} & there]
     if missing:
         raise damaged(folder, MANIFEST, f"does not list {missing[0]}, which every saved {form.kind} has")
 
