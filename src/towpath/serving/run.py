@@ -41,7 +41,6 @@ from towpath.serving.artifact import Artifact, artifact_of, library_versions, lo
 from towpath.training.checkpoint import load_checkpoint
 from towpath.training.distributed import leads
 from towpath.training.fit import EpochMetrics, Fit, parse_history
-from towpath.training.fit import EpochMetrics, Fit, parse_history
 
 FORMAT = 2
 # Runs of format 1 have no list of checksums; their parts are known by their fingerprints only.
