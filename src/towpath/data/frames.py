@@ -1,10 +1,12 @@
 """Data frames of any library as Arrow tables."""
 
+from collections import Counter
 from typing import Protocol, TypeGuard
 
 import pyarrow as pa
 
 from towpath.boundary import reading
+from towpath.errors import DataError
 
 
 class DataFrame(Protocol):
@@ -21,6 +23,19 @@ def is_frame(data: object) -> TypeGuard[DataFrame]:
 
 def to_arrow(frame: DataFrame) -> pa.Table:
     """The frame as an Arrow table, without a copy where the library allows it."""
+    _refuse_repeated_names(frame)
     advice = "give its columns different names, and numbers, texts or times as values"
     with reading("The data frame, as an Arrow table,", advice):
         return pa.table(frame)
+
+
+def _refuse_repeated_names(frame: DataFrame) -> None:
+    """Nothing, unless two columns have one name: which of them is meant nobody can say."""
+    names = getattr(frame, "column_names", None)  # pyarrow; its `columns` are the values
+    names = getattr(frame, "columns", ()) if names is None else names
+    repeated = [name for name, count in Counter(map(str, names)).items() if count > 1]
+    if repeated:
+        raise DataError(
+            f"Each column of a data frame needs its own name, but {repeated[0]!r} is the name of several; "
+            "rename or drop the others."
+        )
