@@ -12,7 +12,7 @@ import json
 import platform
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
@@ -49,8 +49,7 @@ class Case:
     def scaled(self, by: float) -> "Case":
         """The same with less of everything but users."""
         sizes = {name: max(100, round(getattr(self, name) * by)) for name in ("items", "events")}
-        return Case(self.title, self.users, **sizes, heavy=round(self.heavy * by), evaluate=self.evaluate,
-                    epochs=self.epochs, options=self.options)  # fmt: skip
+        return replace(self, **sizes, heavy=round(self.heavy * by))
 
 
 CASES = {
