@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from towpath.data.split import Part, Split
     from towpath.diagnostics.diagnose import Diagnosis
     from towpath.evaluation.comparison import Comparison
+    from towpath.evaluation.evaluate import EvaluationOptions
     from towpath.evaluation.protocols import EvalProtocol
     from towpath.evaluation.result import Evaluation
     from towpath.experiments.tune import Tuned
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Cleaning", "Columns", "Comparison", "Diagnosis", "Evaluation", "FeatureFiles", "Fit", "Interactions",
-    "Positive", "Reading", "Recipe", "Recommender", "Split", "Tuned", "__version__", "compare", "diagnose",
-    "evaluate", "fit", "load", "memory_limit", "prepare", "read", "recommender", "refit", "save", "split",
-    "tune",
+    "Cleaning", "Columns", "Comparison", "Diagnosis", "Evaluation", "EvaluationOptions", "FeatureFiles",
+    "Fit", "Interactions", "Positive", "Reading", "Recipe", "Recommender", "Split", "Tuned", "__version__",
+    "compare", "diagnose", "evaluate", "fit", "load", "memory_limit", "prepare", "read", "recommender",
+    "refit", "save", "split", "tune",
 ]  # fmt: skip
 
 SplitStrategy = Literal["leave-last-two", "time", "random"]
@@ -54,6 +55,7 @@ _HOMES = {
     "Comparison": "towpath.evaluation.comparison",
     "Diagnosis": "towpath.diagnostics.diagnose",
     "Evaluation": "towpath.evaluation.result",
+    "EvaluationOptions": "towpath.evaluation.evaluate",
     "FeatureFiles": "towpath.data.feature_kinds",
     "Fit": "towpath.training.fit",
     "Interactions": "towpath.data.interactions",
@@ -191,19 +193,20 @@ def evaluate(
     k: int | Sequence[int] = 10,
     test: "Reading | Interactions | None" = None,
     candidates: "Reading | Interactions | None" = None,
+    options: "EvaluationOptions | None" = None,
     device: str | None = None,
 ) -> "Evaluation":
     """Per-user values of every metric under a named protocol; `.metrics()` takes the means.
 
     `test` are events from outside to evaluate on instead of the split's own part; rows of users and items
     that do not occur in training are left out. With `candidates`, each user's targets are ranked among the
-    items that it has for the user, whatever the protocol. With a device the model is moved there first;
-    otherwise it is evaluated where it is. The model is a fit,
-    what `load` gives, or a scorer.
+    items that it has for the user, whatever the protocol. `options` are what some protocols need besides:
+    values as gains, the chances that positions are looked at. With a device the model is moved there first;
+    otherwise it is evaluated where it is. The model is a fit, what `load` gives, or a scorer.
     """
     from towpath.data.outside import align, with_test
     from towpath.device import device_named
-    from towpath.evaluation.evaluate import evaluate, evaluate_candidates
+    from towpath.evaluation.evaluate import EvaluationOptions, evaluate, evaluate_candidates
     from towpath.serving.evaluated import scorer_to_evaluate
 
     scorer = scorer_to_evaluate(model, split, outside=test is not None)
@@ -214,7 +217,7 @@ def evaluate(
     if candidates is not None:
         listed = align(_events_of(candidates), split.train)[0]
         return evaluate_candidates(scorer, split, listed, on=on, k=k)
-    return evaluate(scorer, split, protocol=protocol, on=on, k=k)
+    return evaluate(scorer, split, protocol=protocol, on=on, k=k, options=options or EvaluationOptions())
 
 
 def _events_of(data: "Reading | Interactions") -> "Interactions":

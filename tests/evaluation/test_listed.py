@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+import towpath
 from fixed_scorers import Fixed
 from towpath.data.interactions import Interactions
 from towpath.data.outside import align, with_test
@@ -76,7 +77,9 @@ def test_graded_gains_are_values() -> None:
     split = split_of({**TRAIN}, graded)
     scores = torch.tensor([[1.0, 9.0, 2.0, 3.0]] * 3)
     plain = evaluate(Fixed(scores), split, protocol="listed", k=1)
-    by_value = evaluate(Fixed(scores), split, protocol="listed", k=1, options=EvaluationOptions(graded=True))
+    by_value = towpath.evaluate(
+        Fixed(scores), split, protocol="listed", k=1, options=towpath.EvaluationOptions(graded=True)
+    )
     assert plain.per_user["ndcg"][0] == 1.0
     assert by_value.per_user["ndcg"][0] == 1.0  # s, worth 3, comes before p, worth 1
     reversed_scores = Fixed(torch.tensor([[5.0, 9.0, 2.0, 3.0]] * 3))
