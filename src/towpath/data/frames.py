@@ -31,8 +31,8 @@ def to_arrow(frame: DataFrame) -> pa.Table:
 
 def _refuse_repeated_names(frame: DataFrame) -> None:
     """Nothing, unless two columns have one name: which of them is meant nobody can say."""
-    names = getattr(frame, "column_names", None)  # pyarrow; its `columns` are the values
-    names = getattr(frame, "columns", ()) if names is None else names
+    # Of pyarrow `column_names`: its `columns` are the values.
+    names = getattr(frame, "column_names" if hasattr(frame, "column_names") else "columns", ())
     repeated = [name for name, count in Counter(map(str, names)).items() if count > 1]
     if repeated:
         raise DataError(
