@@ -35,7 +35,7 @@ def test_weights_are_the_kept_function_of_the_margin():
 
 
 def test_pairs_are_drawn_as_training_draws_them():
-    pairs, _ = weighed()
+    pairs, _ = weighed(negatives=3)
     interacted = SPLIT.train.pair_keys()
     assert pairs.interacted.mean() == pytest.approx(1 / 4)  # one positive and three negatives
     assert np.array_equal(

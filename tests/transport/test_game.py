@@ -158,7 +158,14 @@ def test_a_tight_target_raises_the_penalty_and_a_loose_one_lowers_it(schedule: s
 
 def test_without_a_penalty_w_flees_and_the_game_is_called_off() -> None:
     """The risk alone rewards w for choosing easy pairs: the paper's `degenerates` without the regulariser."""
-    chosen = {"penalty": 0, "reweight": "all", "floor": 0.0, "learning_rate_w": 0.5, "epochs": 40}
+    chosen = {
+        "penalty": 0,
+        "reweight": "all",
+        "floor": 0.0,
+        "learning_rate_w": 0.5,
+        "epochs": 40,
+        "negatives": 3,
+    }
     with pytest.raises(TrainingError, match=r"w (left the positives|collapsed) in epoch \d+"):
         fit(SPLIT, Recipe("mf", "transport", FAST | chosen | {"players": "models", "patience": 40}, seed=2))
 
@@ -178,7 +185,7 @@ def test_w_moves_towards_what_is_shown() -> None:
         ({"players": "models", "w": "ease"}, "w needs a model with parameters to train"),
         ({"players": "models", "g": "mff"}, "did you mean 'mf'"),
         ({"penality": 1}, "did you mean 'penalty'"),
-        ({"hard_negatives": 4}, "cannot exceed negatives"),
+        ({"hard_negatives": 4, "negatives": 3}, "cannot exceed negatives"),
         ({"warm_epochs": 3}, "none left for the game"),
         ({"list_length": 41}, "cannot be made of 40"),
     ],

@@ -104,7 +104,9 @@ class AdversarialLearner(Learner):
         _refuse_other_histories(self.adversary, task.scorer)
         longest = longest_history(task.scorer, self.adversary)
         self._batches = make_batches(task.train, task.scorer, training, history_length=longest)
-        self._adversary_optimiser = Optimiser([self.adversary], settings.learning_rate_g, training.clip_norm)
+        self._adversary_optimiser = Optimiser(
+            [self.adversary], settings.learning_rate_g, training.clip_norm, own_rates=False
+        )
         self.link = PropensityLink(settings.min_propensity, settings.label_effect)
         self.link.to(device_of(task.scorer))
         self._link_optimiser = Optimiser([self.link], settings.learning_rate_link)

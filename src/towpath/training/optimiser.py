@@ -35,14 +35,20 @@ class Optimiser:
     """Adam for dense parameters, lazy Adam for tables whose gradients are sparse.
 
     The lazy one moves only the rows of the batch, which is what makes large tables affordable.
-    Parameters for which a module has a rate of their own (`HasParameterRates`) learn at that.
+    Parameters for which a module has a rate of their own (`HasParameterRates`) learn at that, unless the module
+    plays another part than the recommender: such rates are made for the prediction of labels.
     """
 
     def __init__(
-        self, modules: Iterable[nn.Module], learning_rate: float, clip_norm: float | None = None
+        self,
+        modules: Iterable[nn.Module],
+        learning_rate: float,
+        clip_norm: float | None = None,
+        *,
+        own_rates: bool = True,
     ) -> None:
         modules = list(modules)
-        factors, tables = _factors(modules), _sparse_tables(modules)
+        factors, tables = _factors(modules) if own_rates else {}, _sparse_tables(modules)
         self._moving = [
             _Moving(
                 p,

@@ -85,7 +85,7 @@ class ModelCritic(nn.Module):
         self.bound = bound
         self._control = control
         control.prepare(scorer)
-        self.optimiser = Optimiser([scorer], learning_rate)
+        self.optimiser = Optimiser([scorer], learning_rate, own_rates=False)
 
     def forward(self, pairs: CandidatePairs) -> Tensor:
         """As steep as the model's score at most, and never beyond the bound: bound * tanh(score / bound)."""

@@ -60,7 +60,7 @@ class TransportLearner(Learner):
         self._deployment = Deployment(task.scorer, task.train, training, settings)
         self._optimiser = Optimiser([task.scorer], training.learning_rate, training.clip_norm)
         self.weights = make_weights(task.scorer, task.train, settings, task.rng)
-        self._weights_optimiser = Optimiser([self.weights], settings.learning_rate_w)
+        self._weights_optimiser = Optimiser([self.weights], settings.learning_rate_w, own_rates=False)
         self.critic = make_critic(task.scorer, task.train, settings, task.rng)
         self.penalty = 1.0 if settings.penalty is None else settings.penalty
         # Every player finds as much of a history in a batch as it looks at.
