@@ -16,11 +16,13 @@ from tiny_paper import SMALL, TINY, config
 from towpath.errors import ConfigError, DataError, TrainingError
 from towpath.experiments.paper import jobs
 from towpath.experiments.paper.benchmarks import BenchmarkLocation, open_benchmark
+from towpath.experiments.paper.columns import ALIKE
 from towpath.experiments.paper.experiment import restrict
 from towpath.experiments.paper.record import read_record, runs_in
 from towpath.experiments.paper.run import Plan, fit_all, plan
 from towpath.experiments.result_store import open_store
 from towpath.locks import locked
+from towpath.methods.recipe import Recipe
 
 TESTS = Path(__file__).parents[2]
 
@@ -145,6 +147,15 @@ def search(folder: Path, fingerprint: str, settings: dict[str, object]) -> None:
     about = {"format": 1, "fingerprint": fingerprint, "model": "mf", "method": "transport"}
     (folder / "tune.json").write_text(json.dumps(about))
     (folder / "best.json").write_text(json.dumps(about | {"settings": settings}))
+
+
+def test_a_search_decides_what_all_columns_start_from_alike(folder: Path) -> None:
+    here = open_benchmark(BenchmarkLocation("tiny", None, folder)).split.fingerprint
+    search(folder / "tuned" / "dt", here, {"l2": 0.5, "negatives": 5, "reweight": "all"})
+    methods = {"DT-MCF": Recipe("mf", "transport", {"reweight": "all", "negatives": 4} | {"l2": ALIKE["l2"]})}
+    made = plan(replace(SMALL, methods=methods, claims=()), config(folder, tuned=folder / "tuned"))
+    settings = made.record.settings["tiny"]["DT-MCF"]["settings"]
+    assert (settings["l2"], settings["negatives"]) == (0.5, 4)  # a choice of the experiment's own stays
 
 
 def test_tuned_settings_go_to_the_game_they_were_searched_for(folder: Path) -> None:

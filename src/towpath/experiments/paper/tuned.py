@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from towpath.errors import ConfigError
+from towpath.experiments.paper.columns import ALIKE
 from towpath.experiments.trials import ABOUT, BEST, read_best
 from towpath.methods.recipe import Recipe
 
@@ -50,10 +51,15 @@ def _read(folder: Path) -> TunedSearch:
 
 
 def tuned_recipe(recipe: Recipe, searches: list[TunedSearch]) -> tuple[Recipe, TunedSearch | None]:
-    """The recipe with the best settings of the first search of the same problem; its own settings stay."""
+    """The recipe with the best settings of the first search of the same problem; its own settings stay.
+
+    Those that all columns start from alike are no choice of their own, so a search decides them.
+    """
     for search in searches:
         if _same_problem(recipe, search.recipe):
-            settings = {**search.recipe.settings, **recipe.settings}
+            found = search.recipe.settings
+            own = {k: v for k, v in recipe.settings.items() if k not in found or v != ALIKE.get(k)}
+            settings = {**found, **own}
             return replace(recipe, settings=settings), search
     return recipe, None
 
