@@ -183,12 +183,12 @@ def quoted_lines() -> str:
 def _impressions_line() -> str:
     with (RESULTS / _WORLDS).open(encoding="utf-8", newline="") as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
-    clicks = {name: float(row["true clicks"]) for name, row in rows.items()}
+    earns = {name: f"{float(row['true clicks']):.2f}" for name, row in rows.items()}
+    others = {"plain": "plain training", "tuned": "plain training if tuned", "shown": "shown pairs alone"}
+    listed = ", ".join(f"{text} {earns[name]}" for name, text in others.items() if name in earns)
     return (
         f"- On logs of what was shown, in {rows['transport']['worlds']} simulated worlds, it earns "
-        f"**{clicks['transport']:.2f} true clicks** on a list of ten; plain training earns "
-        f"{clicks['plain']:.2f} ({clicks['tuned']:.2f} if tuned), learning from "
-        f"shown pairs alone {clicks['shown']:.2f}."
+        f"**{earns['transport']} true clicks** on a list of ten ({listed})."
     )
 
 

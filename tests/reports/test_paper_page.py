@@ -19,6 +19,8 @@ from towpath.reports.paper_page import ExperimentResults, read_results, write_re
 from towpath.reports.paper_tables import lift_table, main_table
 from towpath.reports.tables import Ranked
 
+FOLDER, SWEEP_FOLDER = "tiny-tiny-simulation", "tiny-sweep-tiny"  # experiment and data
+
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
@@ -38,33 +40,33 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def results(out: Path) -> ExperimentResults:
     """The results of the table, written in every form."""
-    found = read_results(out / "tiny")
-    write_results(found, out / "tiny")
+    found = read_results(out / FOLDER)
+    write_results(found, out / FOLDER)
     return found
 
 
 def test_all_forms_are_written(results: ExperimentResults, out: Path) -> None:
     others = [
-        path for path in (out / "tiny").iterdir() if path.name not in ("index.html", "run.json", ".lock")
+        path for path in (out / FOLDER).iterdir() if path.name not in ("index.html", "run.json", ".lock")
     ]
-    html = (out / "tiny" / "index.html").read_text()
+    html = (out / FOLDER / "index.html").read_text()
     assert "<h1>A tiny table</h1>" in html
     assert html.count("<svg") == 2 + 1 + 4  # weights by label and score; by exposure; time in both benchmarks
     assert 'src="http' not in html
     assert "<script" not in html
     assert {path.suffix for path in others} == {".md", ".tex", ".json", ".csv", ".svg"}
-    text = (out / "tiny" / "results.md").read_text()
+    text = (out / FOLDER / "results.md").read_text()
     assert "60.27 ± 0.15" in text  # what the paper prints, next to ours
     assert "towpath paper run tiny --out DIR" in text
     assert "10 of 10 fits are finished" in text
     assert "Made for tests." in text
-    latex = (out / "tiny" / "results.tex").read_text()
+    latex = (out / FOLDER / "results.tex").read_text()
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 8
     assert r"\textbf{" in latex
 
 
 @needs_browser
-@pytest.mark.parametrize("name", ["tiny", "tiny-sweep"])
+@pytest.mark.parametrize("name", [FOLDER, SWEEP_FOLDER])
 def test_a_browser_shows_the_page_without_complaint(out: Path, tmp_path: Path, name: str) -> None:
     found = read_results(out / name)
     write_results(found, out / name)
@@ -83,11 +85,11 @@ def test_the_numbers_are_those_of_the_runs(results: ExperimentResults, out: Path
     table = main_table(found, found.columns)
     rows = {row[0]: row for row in table.rows}
     assert rows["MCF"][3].estimate.mean == pytest.approx(100 * sum(hits) / 2)
-    with (out / "tiny" / "table-1.csv").open() as file:
+    with (out / FOLDER / "table-1.csv").open() as file:
         written = {row["method"]: row for row in csv.DictReader(file)}
     assert float(written["MCF"]["Hit@10 (paper)"]) == pytest.approx(rows["MCF"][3].estimate.mean)
     assert float(written["DT-MCF"]["NDCG@10 in the paper"]) == 32.83
-    kept = json.loads((out / "tiny" / "results.json").read_text())
+    kept = json.loads((out / FOLDER / "results.json").read_text())
     assert kept["benchmarks"]["tiny"]["columns"]["MCF"]["Hit@10 (paper)"] == pytest.approx(
         [100 * h for h in hits]
     )
@@ -120,15 +122,15 @@ def test_relevance_in_a_simulation_is_a_sum_and_its_best_is_said(results: Experi
 
 
 def test_a_sweep_is_a_table_and_a_figure_for_each_measure(out: Path) -> None:
-    swept = read_results(out / "tiny-sweep")
-    page, *_ = write_results(swept, out / "tiny-sweep")
+    swept = read_results(out / SWEEP_FOLDER)
+    page, *_ = write_results(swept, out / SWEEP_FOLDER)
     assert page.read_text().count("<svg") == 6  # Rel and full Hit are one
     assert {verdict.claim for verdict in swept.verdicts} == {"More is better", "It matters little"}
-    assert "| 0.0     |" in (out / "tiny-sweep" / "results.md").read_text()
+    assert "| 0.0     |" in (out / SWEEP_FOLDER / "results.md").read_text()
 
 
 def test_what_is_not_finished_is_left_out_and_said(out: Path, tmp_path: Path) -> None:
-    record = read_record(out / "tiny")
+    record = read_record(out / FOLDER)
     gone = tuple(replace(run, result="gone") if run.column == "DT-MCF" else run for run in record.runs)
     write_record(replace(record, runs=gone), out / "unfinished")
     left = read_results(out / "unfinished")
