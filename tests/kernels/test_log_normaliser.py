@@ -39,6 +39,24 @@ def test_gradients_are_those_of_the_value() -> None:
     )
 
 
+def test_under_autocast_products_are_rounded_and_nothing_else() -> None:
+    generator = Rng(1).torch("autocast")
+    states, table = (torch.randn(n, 16, generator=generator).requires_grad_() for n in (90, 300))
+    weights = torch.full((90,), 1 / 90)
+    exact = weighted_log_normaliser(states, table, weights)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = weighted_log_normaliser(states, table, weights)
+    assert rounded.dtype == torch.float32
+    assert 0 < (rounded - exact).abs().item() < 0.01
+    for found, wanted in zip(
+        torch.autograd.grad(rounded, [states, table]),
+        torch.autograd.grad(exact, [states, table]),
+        strict=True,
+    ):
+        assert found.dtype == torch.float32
+        assert ((found - wanted).norm() / wanted.norm()).item() < 0.02
+
+
 def test_far_out_logits_stay_finite() -> None:
     states = torch.tensor([[1e3], [-1e3]], requires_grad=True)
     table = torch.tensor([[1.0], [2.0]], requires_grad=True)

@@ -64,11 +64,11 @@ class PlainLearner(Learner):
 
     def _loss(self, batch: Batch) -> Tensor:
         if self._training.loss == "softmax" and self._whole_catalogue_at_each_step:
-            return catalogue_softmax_risk(
-                *with_factors(self.scorer).factors(batch.context),
-                batch.items[:, 0],
-                None if batch.weights is None else batch.weights[:, 0],
-            )
+            states, table = with_factors(self.scorer).factors(batch.context)
+            weights = None if batch.weights is None else batch.weights[:, 0]
+            narrow = self._training.precision == "bfloat16"
+            with torch.autocast(states.device.type, torch.bfloat16, enabled=narrow):
+                return catalogue_softmax_risk(states, table, batch.items[:, 0], weights)
         scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
         loss = softmax_loss if self._training.loss == "softmax" else logistic_loss
         return _weighted(loss(scores, batch.labels), batch).mean() + self._training.l2 * norm
