@@ -35,7 +35,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[bool]:
 def only_writer(target: Path, name: str = LOCK) -> Iterator[None]:
     """A block in which no other process writes to `target`; raises if another one is writing there now.
 
-    The lock lies next to the target and is gone afterwards, and so is a folder that was made for nothing else.
+    The lock lies next to the target and is gone afterwards, as is a folder that was made for nothing else.
     """
     target = target.absolute()
     if not target.name:

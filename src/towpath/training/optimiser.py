@@ -35,7 +35,7 @@ class Optimiser:
     """Adam for dense parameters, lazy Adam for tables whose gradients are sparse.
 
     The lazy one moves only the rows of the batch, which is what makes large tables affordable.
-    Parameters for which a module has a rate of their own (`HasParameterRates`) learn at that, unless the module
+    Parameters for which a module has a rate of their own (`HasParameterRates`) learn at it, unless the module
     plays another part than the recommender: such rates are made for the prediction of labels.
     """
 
