@@ -159,9 +159,13 @@ def prepare(
     from towpath.rng import Rng
 
     plan = SplitPlan(how, validation_share, test_share, Rng(seed))
-    return prepare(Path(folder), plan, partial(_read, data, reading), lambda found: {"source": found.source})[
-        1
-    ]
+    _, made = prepare(
+        Path(folder),
+        plan,
+        partial(_read, data, reading),
+        lambda found: {"source": found.source, "roles": dict(found.roles)},
+    )
+    return made
 
 
 def fit(
