@@ -16,6 +16,7 @@ import torch
 from benchmarks.impressions import SIZES, interval, numbers, write_rows
 from towpath.experiments.loop import Arm, LoopSettings, Start, run_loop
 from towpath.experiments.pool import Work
+from towpath.experiments.rounds import Round
 from towpath.methods.recipe import Recipe
 from towpath.rng import Rng
 from towpath.worlds.latent import LatentWorld, make_latent_world
@@ -26,34 +27,37 @@ def main() -> None:
     torch.set_num_threads(1)
     world_settings = LatentWorld(exploration=asked.exploration, **SIZES[asked.size])
     arms = [Arm(method, Recipe("mf", method)) for method in asked.methods]
-    found: dict[str, list[list[float]]] = {method: [] for method in asked.methods}  # true clicks by round
-    covered: dict[str, list[float]] = {method: [] for method in asked.methods}
+    found: dict[str, list[list[Round]]] = {method: [] for method in asked.methods}  # by world
     for seed in numbers(asked.worlds):
         start = Start(make_latent_world(world_settings, Rng(seed)), LoopSettings(rounds=asked.rounds), seed)
         rounds = run_loop(start, arms, Work(folder=asked.kept / f"loop-{seed}"))
         for method in asked.methods:
             mine = [one for one in rounds if one.arm == method]
-            found[method].append([one.relevance for one in mine])
-            covered[method].append(float(np.mean([one.coverage for one in mine])))
-            print(seed, method, f"{sum(found[method][-1]):.3f}", flush=True)
-    write(asked, found, covered)
+            found[method].append(mine)
+            print(seed, method, f"{sum(one.relevance for one in mine):.3f}", flush=True)
+    write(asked, found)
 
 
-def write(
-    asked: argparse.Namespace, found: dict[str, list[list[float]]], covered: dict[str, list[float]]
-) -> None:
-    """Totals over the rounds, in pairs with the first arm, and every round's mean."""
-    totals = {method: np.array(rounds).sum(axis=1) for method, rounds in found.items()}
-    first = totals[asked.methods[0]]
+def write(asked: argparse.Namespace, found: dict[str, list[list[Round]]]) -> None:
+    """Totals over the rounds, in pairs with the first arm; first and last round, alone and of what was left.
+
+    What was clicked is not shown again, so an arm that has earned more has less left to earn: `best` is what
+    the best list of ten would still have earned in that arm's own round.
+    """
+    by_round = {m: np.array([[one.relevance for one in mine] for mine in w]) for m, w in found.items()}
+    best = {m: np.array([[one.best for one in mine] for mine in w]) for m, w in found.items()}
+    covered = {m: np.mean([[one.coverage for one in mine] for mine in w]) for m, w in found.items()}
+    first = by_round[asked.methods[0]].sum(axis=1)
     rows = []
-    for method, total in totals.items():
-        gaps = 100 * (total / first - 1)
+    for method, clicks in by_round.items():
+        gaps = 100 * (clicks.sum(axis=1) / first - 1)
         low, high = interval(gaps)
-        by_round = np.array(found[method]).mean(axis=0)
-        shares = (total.mean(), gaps.mean(), low, high, np.mean(covered[method]), by_round[0], by_round[-1])
-        rows.append([method, str(len(total)), *(f"{value:.2f}" for value in shares)])
+        share = clicks / best[method]
+        ends = [(clicks[:, n].mean(), best[method][:, n].mean(), share[:, n].mean()) for n in (0, -1)]
+        numbers = (clicks.sum(axis=1).mean(), gaps.mean(), low, high, covered[method], *ends[0], *ends[1])
+        rows.append([method, str(len(clicks)), *(f"{value:.2f}" for value in numbers)])
     heads = ("method", "worlds", "true clicks", "over the first, %", "low", "high", "coverage")
-    heads += ("first round", "last round")
+    heads += ("first round", "best", "share", "last round", "best", "share")
     title = f"{asked.rounds} rounds of the closed loop, exploration {asked.exploration:g}"
     write_rows(asked.out / f"loop-exploration-{asked.exploration:g}", title, heads, rows)
 
