@@ -68,6 +68,8 @@ def world_cells(settings: LatentWorld, asked: argparse.Namespace, kept: "Kept") 
                 about = {"world": settings.model_dump(), "seed": seed, "model": model, "method": method}
                 about["settings"] = own_settings(asked.set, model, method)
                 cell = kept.find(about)
+                if cell is None and asked.stored:
+                    continue
                 if cell is None:
                     if not made:
                         world = make_latent_world(settings, Rng(seed))
@@ -196,6 +198,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--models", nargs="+", default=["mf"])
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE or METHOD.KEY=VALUE")
+    parser.add_argument("--stored", action="store_true", help="tables of the fits that are kept, no new ones")
     parser.add_argument("--suffix", default="", help="ending of the tables' names")
     parser.add_argument("--kept", type=Path, default=Path("build/impressions"))
     parser.add_argument("--out", type=Path, default=Path("docs/results/impressions"))
