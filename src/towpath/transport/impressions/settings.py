@@ -43,7 +43,7 @@ class LibrarySettings(Settings):
     )
     member_dim: int = Field(16, ge=1, description="Length of the vectors of each member.")
     held_out: float = Field(
-        1 / 3, gt=0, lt=1, description="Share of the impressions by which the members are weighed."
+        0.2, gt=0, lt=1, description="Share of the impressions by which the members are weighed."
     )
     stack_ridge: float = Field(
         10.0,
