@@ -67,7 +67,7 @@ def main() -> None:
         candidates = drawn(SPACES[method])
         cells = list(all_cells(method, candidates, numbers(asked.worlds), kept))
         rows.append(row_of(method, candidates, np.array(cells)))
-    heads = ("method", "chosen by validation", "hit", "auc", "true clicks", "of the best by the truth, %")
+    heads = ("method", "chosen by validation", "true clicks", "of the best by the truth, %")
     worlds = len(KINDS) * len(numbers(asked.worlds))
     write_rows(
         asked.out, f"Defaults chosen among {BUDGET} settings of each method in {worlds} worlds", heads, rows
@@ -123,12 +123,17 @@ def row_of(method: str, candidates: list[dict[str, Any]], cells: np.ndarray) -> 
     spread = cells.std(axis=1, keepdims=True)
     standard = (cells - cells.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)
     chosen = int(standard[:, :, :2].mean(axis=(0, 2)).argmax())
-    hit, auc, rel = cells[:, chosen].mean(axis=0)
+    rel = cells[:, chosen, 2].mean()
     # Clicks of a world count alike, whatever its level.
     relative = (cells[:, :, 2] / cells[:, :, 2].max(axis=1, keepdims=True)).mean(axis=0)
-    text = " ".join(f"{key}={value}" for key, value in candidates[chosen].items())
+    text = " ".join(f"{key}={short(value)}" for key, value in candidates[chosen].items())
     share = 100 * relative[chosen] / relative.max()
-    return [method, text, f"{hit:.3f}", f"{auc:.3f}", f"{rel:.3f}", f"{share:.1f}"]
+    return [method, text, f"{rel:.2f}", f"{share:.1f}"]
+
+
+def short(value: Any) -> str:
+    """A setting in a cell of a table, without commas."""
+    return "/".join(map(short, value)) if isinstance(value, tuple) else f"{value:g}"
 
 
 def arguments() -> argparse.Namespace:
