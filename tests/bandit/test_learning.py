@@ -109,6 +109,11 @@ def test_positives_alone_and_logs_without_propensities_are_refused() -> None:
     bare = replace(train, impressions=replace(train.impressions, propensities=None))
     with pytest.raises(DataError, match="without propensities"):
         learner_of("bandit-ips", bare)
+    some = train.impressions.propensities.copy()
+    some[7] = np.nan
+    holes = replace(train, impressions=replace(train.impressions, propensities=some))
+    with pytest.raises(DataError, match="1 of 200 training rows have none"):
+        learner_of("bandit-ips", holes)
 
 
 def test_a_policy_that_left_its_log_is_warned_about() -> None:

@@ -11,6 +11,7 @@ import towpath
 from fixed_scorers import Fixed
 from impressions import click_chances, impressions_log, impressions_split
 from towpath.data.split import join, split_leave_last_two
+from towpath.diagnostics import critic
 from towpath.diagnostics.diagnose import Players, diagnose
 from towpath.diagnostics.list_overlap import MOST_POSITIONS
 from towpath.diagnostics.log_view import HeldOut, held_out_of
@@ -28,6 +29,12 @@ WEIGHED = WeighedPairs(
     np.zeros(POSITIVES), np.zeros(POSITIVES), np.ones(POSITIVES),
 )  # fmt: skip
 PLAYERS = Players(WEIGHED, lambda users, items: items / 10)
+
+
+@pytest.fixture(autouse=True)
+def hasty_critic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Critics of few steps, as most tests do not look at them."""
+    monkeypatch.setattr(critic, "STEPS", 5)
 
 
 def scorer_of(scores: np.ndarray) -> Fixed:
@@ -111,11 +118,15 @@ def test_distances_tell_a_shift_from_noise() -> None:
     assert far.log_to_recommended > 1.3 * far.log_to_itself
     found = diagnose(noisy(), SPLIT, k=5, players=PLAYERS).distances
     assert found.log_to_weighted is not None
+    assert far.own_critic is None
     assert found.weighted_to_recommended is not None
     assert found.log_to_weighted < found.weighted_to_recommended + found.log_to_itself
 
 
-def test_critics_stand_beside_every_exact_distance_and_never_exceed_it() -> None:
+def test_critics_stand_next_to_every_exact_distance_and_never_exceed_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(critic, "STEPS", 300)
     found = diagnose(noisy(), SPLIT, k=5, players=PLAYERS).distances
     assert found.own_critic is not None
     for name, seen in found.critic.items():
@@ -123,7 +134,6 @@ def test_critics_stand_beside_every_exact_distance_and_never_exceed_it() -> None
         assert 0.3 * exact < seen <= exact, name
         assert abs(found.own_critic[name]) <= exact
     assert set(found.critic) == set(found.own_critic)
-    assert diagnose(noisy(), SPLIT, k=5).distances.own_critic is None
 
 
 def test_bounds_have_their_terms_and_say_what_they_are() -> None:
@@ -202,3 +212,13 @@ def test_users_that_are_held_out_because_of_later_clicks_are_not_counted() -> No
     assert held_out_of(SPLIT).remarks == ()
     outside = replace(few, outside=("validation", "test"))
     assert len(held_out_of(outside).rows) == len(rows)
+
+
+def test_missing_propensities_leave_out_what_rests_on_them() -> None:
+    rows = held_out_of(SPLIT).rows
+    holes = rows.propensities.copy()
+    holes[[3, 5]] = np.nan
+    found = diagnose(noisy(), SPLIT, k=5, held_out=HeldOut(replace(rows, propensities=holes), "a test"))
+    assert (found.ess_share, found.overlap) == (None, None)
+    assert found.remarks[0].startswith(f"2 of {len(rows):,} rows have no propensity")
+    assert {bound.name for bound in found.bounds.bounds} == {"Theorem 2"}

@@ -99,6 +99,12 @@ class BanditRows:
                 + ("positives alone" if log is None else "without propensities")
                 + "; name --label-col and --propensity-col, or use another method."
             )
+        missing = int(np.isnan(log.propensities).sum())
+        if missing:
+            raise DataError(
+                "Learning from bandit feedback needs the propensity of everything that was shown, and "
+                f"{missing:,} of {len(log):,} training rows have none; fill them in or leave those rows out."
+            )
         self._histories, self._scorer, self._users = train.histories, scorer, log.users
         device = next(scorer.parameters()).device
         self.items = torch.from_numpy(log.items).long().to(device)

@@ -15,7 +15,7 @@ from towpath.diagnostics.bounds import SgnsDivergence
 from towpath.diagnostics.computed_bounds import ComputedBounds, RunNumbers, compute_bounds, sgns_of
 from towpath.diagnostics.distances import Distances, Measuring, Pairs, measure_distances
 from towpath.diagnostics.evidence import ENOUGH, LEVELS, Evidence
-from towpath.diagnostics.list_overlap import depth_of, overlap_of
+from towpath.diagnostics.list_overlap import depth_of, overlap_of, without_propensity
 from towpath.diagnostics.log_view import HeldOut, held_out_of, users_with_lists, view_log
 from towpath.models.scorer import Scorer
 from towpath.ranking.lists import top_k_lists
@@ -144,7 +144,7 @@ def diagnose(
         distances=distances,
         bounds=compute_bounds(numbers, rng),
         sgns=sgns_of(rows, recommended, view.cells),
-        remarks=view.held_out.remarks,
+        remarks=(*view.held_out.remarks, *_incomplete(rows)),
     )
 
 
@@ -156,6 +156,13 @@ def _items_without_evidence(evidence: Evidence, ids: Vocabulary) -> tuple[ItemEv
     worst = worst[unknown[worst] > 0]
     named = zip(ids.ids(worst), slots[worst], unknown[worst], strict=True)
     return tuple(ItemEvidence(str(item), int(all_of_it), int(part)) for item, all_of_it, part in named)
+
+
+def _incomplete(rows: Interactions) -> tuple[str, ...]:
+    missing = without_propensity(rows)
+    if not missing:
+        return ()
+    return (f"{missing:,} of {len(rows):,} rows have no propensity, so what propensities say is left out",)
 
 
 def _segments(train: Interactions, users: NDArray[np.int64]) -> NDArray[np.int64]:

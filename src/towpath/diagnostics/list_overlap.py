@@ -33,12 +33,17 @@ def depth_of(rows: Interactions, k: int, n_items: int) -> int:
     return min(n_items, max(k, deepest if deepest <= MOST_POSITIONS else 0))
 
 
+def without_propensity(rows: Interactions) -> int:
+    """How many rows lack a propensity that others have."""
+    return 0 if rows.propensities is None else int(np.isnan(rows.propensities).sum())
+
+
 def overlap_of(rows: Interactions, users: Codes, lists: Codes, k: int) -> ListOverlap | None:
     """The overlap of the rows with the lists (b, depth) of these users (b,).
 
-    None where nothing with a propensity was shown to them.
+    None where nothing was shown to them, or the propensity of something is not known.
     """
-    if rows.propensities is None or rows.labels is None:
+    if rows.propensities is None or rows.labels is None or without_propensity(rows):
         return None
     place = np.full(rows.n_users, -1)
     place[users] = np.arange(len(users))
