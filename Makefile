@@ -6,7 +6,7 @@ STAMP = $(VENV)/.installed
 # Two test processes, one thread each: more threads than cores make small torch operations many times slower.
 ONE_THREAD = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-cluster lint types docs reference reproduce bench clean
+.PHONY: demo test test-cluster lint types docs reference reproduce bench fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/towpath demo --out demo
@@ -43,6 +43,11 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 	-$(BIN)/python -m benchmarks.peer_environments
 	$(BIN)/python -m benchmarks.peers $(if $(DATA),--data-dir $(DATA))
+
+# 100,000 damaged inputs and 100 kills at random moments; the summaries are fuzz/summary.md and fuzz/kills.md.
+fuzz: $(STAMP)
+	$(ONE_THREAD) $(BIN)/python -m fuzz --inputs 100000 --seed 0 --out fuzz/summary.md
+	$(ONE_THREAD) $(BIN)/python -m fuzz.kills --kills 100 --seed 0 --out fuzz/kills.md
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -63,6 +63,8 @@ def run(name: str, count: int, start: int, seed: int) -> Found:
             process.start()
             at = _collect(found, answers, process, numbers)
             process.join()
+        if hasattr(target, "close"):
+            target.close()
     found.seconds = time.monotonic() - began
     return found
 

@@ -298,7 +298,12 @@ class Requests:
         settings = ServerSettings(arms=(ArmSettings("a", str(self.folder / "served")),), log=None)
         service = self._loop.run_until_complete(_made(lambda: Service(settings, Place())))
         self._loop.run_until_complete(service.start())
-        self._app = make_app(service)
+        self._app, self._service = make_app(service), service
+
+    def close(self) -> None:
+        """Stop what goes on in the background."""
+        self._loop.run_until_complete(self._service.stop())
+        self._loop.close()
 
     BODIES = (
         ("/recommend", {"user": 1, "k": 3, "candidates": [1, 2, 3], "exclude": [1]}),
@@ -345,8 +350,8 @@ async def _made(make: Callable[[], Any]) -> Any:
 
 # How many of a thousand inputs each target gets; files take longest.
 TARGETS: dict[str, tuple[type, int]] = {
-    "readers": (Readers, 40),
-    "runs": (Runs, 30),
-    "settings": (Settings, 380),
-    "requests": (Requests, 550),
+    "readers": (Readers, 15),
+    "runs": (Runs, 10),
+    "settings": (Settings, 375),
+    "requests": (Requests, 600),
 }

@@ -1,0 +1,40 @@
+"""The bounded part of the fuzzer; `make fuzz` runs the long one."""
+
+from pathlib import Path
+
+import pytest
+from fuzz.__main__ import one
+from fuzz.targets import TARGETS
+
+pytest.importorskip("starlette")
+pytest.importorskip("msgspec")
+# A few seconds of each; the numbers are those of the long run, so that a failure is repeated by them.
+COUNTS = {"readers": 20, "runs": 12, "settings": 150, "requests": 200}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.filterwarnings("ignore")
+def test_damaged_inputs_are_refused_or_read_right(name: str, tmp_path: Path) -> None:
+    target = TARGETS[name][0](tmp_path)
+    for number in range(COUNTS[name]):
+        outcome, detail = one(target, name, number, seed=0)
+        assert outcome in ("same", "read", "refused"), f"input {number}: {detail}"
+    if hasattr(target, "close"):
+        target.close()
+
+
+def test_the_fuzzer_notices_rows_that_are_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fuzzer that cannot fail shows nothing: here the reader hides a row, and another reader knows it."""
+    from fuzz import targets
+
+    target = targets.Readers(tmp_path)
+    right = targets.read
+
+    def losing(*arguments, **options):
+        found = right(*arguments, **options)
+        return found.__class__(**{**vars(found), "counts": type(found.counts)(found.counts.rows - 1, 0)})
+
+    monkeypatch.setattr(targets, "read", losing)
+    path = target._write("a.csv", targets.BASES["a.csv"])
+    with pytest.raises(targets.SilentDifferenceError):
+        target._read(path, targets.BASES["a.csv"])
