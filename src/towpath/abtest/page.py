@@ -90,7 +90,7 @@ def _numbers(experiment: Experiment) -> Section:
     return Section(
         "The numbers",
         past if experiment.uses_past else (),
-        tables=(Table(columns, rows, caption, decimals=4),),
+        tables=(Table(columns, rows, caption, decimals=3),),
     )
 
 

@@ -22,11 +22,11 @@ from towpath.abtest.sequences import Sequence
 from towpath.abtest.visitors import Server, Shown, Visitors, VisitorSettings
 from towpath.data.interactions import Interactions
 from towpath.data.split import join, split_leave_last_two
+from towpath.data.whole import all_for_training
 from towpath.errors import ConfigError, TowpathError
-from towpath.experiments.loop import first_clicks
 from towpath.files import new_folder
 from towpath.methods.recipe import Recipe
-from towpath.methods.run import fit
+from towpath.methods.run import FixedEpochs, fit
 from towpath.models.scorer import Settings
 from towpath.rng import Rng
 from towpath.serving.artifact import artifact_of, save_artifact
@@ -117,9 +117,10 @@ def run_served_loop(start: Start, watch: Callable[[str], None]) -> ServedLoop:
     clock = SimulatedClock()
     rng = Rng(start.seed)
     visitors = Visitors(start.world, start.settings.visitors, rng)
-    folders = {}
+    folders, epochs = {}, {}
     for name in start.arms:
-        folders[name] = _trained(start, name, start.world.exposures, 0)
+        epochs[name] = _chosen_epochs(start, name)
+        folders[name] = _trained(start, name, start.world.exposures, (0, epochs[name]))
         watch(f"{name} is trained on the world's log")
     days: list[ArmDay] = []
     with _serving(start, folders, clock) as server:
@@ -129,7 +130,7 @@ def run_served_loop(start: Start, watch: Callable[[str], None]) -> ServedLoop:
             watch(f"day {day + 1}: {len(shown):,} visits, {sum(one.clicks for one in shown):,} clicks")
             every = start.settings.retrain_every
             if every and (day + 1) % every == 0 and day + 1 < start.settings.days:
-                _one_night(start, day + 1, server)
+                _one_night(start, day + 1, epochs, server)
                 watch(f"night {day + 1}: all arms are trained again and swapped in")
     log = experiment_log(read_log(str(start.folder / "log")), Window())
     return ServedLoop(tuple(days), run_experiment(log, metrics_named(None), Sequence()))
@@ -167,13 +168,13 @@ def _one_day(visitors: Visitors, day: int, clock: SimulatedClock, server: Server
     return shown
 
 
-def _one_night(start: Start, night: int, server: Server) -> None:
+def _one_night(start: Start, night: int, epochs: Mapping[str, int], server: Server) -> None:
     """Export, train every arm on the world's log and on what it has shown itself, swap."""
     file = start.folder / "shown.parquet"
     export_log(read_log(str(start.folder / "log")), file)
     for name in start.arms:
         own = served_interactions(start.world.exposures, file, name)
-        folder = _trained(start, name, join(start.world.exposures, own), night)
+        folder = _trained(start, name, join(start.world.exposures, own), (night, epochs[name]))
         server.close()  # the server has let go of it if training took long
         server.post("/admin/models", {"arm": name, "run": str(folder)})
 
@@ -198,13 +199,27 @@ def served_interactions(like: Interactions, file: Path, policy: str) -> Interact
     )
 
 
-def _trained(start: Start, name: str, exposures: Interactions, night: int) -> Path:
-    """The folder of a model of this arm."""
-    split = split_leave_last_two(first_clicks(exposures))
-    fitted = fit(split, replace(start.arms[name], seed=start.seed + night))
-    folder = start.folder / "models" / f"{name}-{night:03d}"
+def _chosen_epochs(start: Start, name: str) -> int:
+    """For how many epochs this arm is trained: what validation chooses on the world's own log."""
+    return fit(split_leave_last_two(start.world.exposures), _recipe(start, name, 0)).best_epoch
+
+
+def _trained(start: Start, name: str, exposures: Interactions, night: tuple[int, int]) -> Path:
+    """The folder of a model of this arm, trained on everything for so many epochs.
+
+    A test part would keep back the latest clicks, and what was shown in vain since: what is served tomorrow
+    should know exactly those. night: its number, and the epochs.
+    """
+    number, epochs = night
+    split = all_for_training(exposures.positives, f"all rows of night {number}")
+    fitted = fit(split, _recipe(start, name, number), fixed=FixedEpochs(epochs))
+    folder = start.folder / "models" / f"{name}-{number:03d}"
     save_artifact(artifact_of(fitted, split), folder)
     return folder
+
+
+def _recipe(start: Start, name: str, night: int) -> Recipe:
+    return replace(start.arms[name], seed=start.seed + night)
 
 
 @contextmanager

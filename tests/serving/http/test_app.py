@@ -180,6 +180,7 @@ def test_metrics_page_and_document(settings):
         document = json.loads(client.get("/openapi.json")[1])
         assert set(document["paths"]) > {"/recommend", "/similar", "/outcomes"}
         assert "RecommendBody" in document["components"]["schemas"]
+        assert {"400", "404", "409", "503"} < set(document["paths"]["/similar"]["post"]["responses"])
         page = client.get("/")[1].decode()
         assert "Towpath server" in page
         assert "control" in page

@@ -10,6 +10,9 @@ _REF = "#/components/schemas/{name}"
 _REFUSED = {
     "400": "The body does not fit, or asks for too much.",
     "401": "A token is missing or wrong.",
+    "403": "This server has no tokens for /admin, so it is closed.",
+    "404": "There is no such item, or no such arm.",
+    "409": "The model of the arm does not know which items are alike.",
     "413": "The body is too large.",
     "429": "Too many requests.",
     "503": "The exposure log cannot be written, so nothing is served.",
