@@ -207,8 +207,8 @@ def _chosen_epochs(start: Start, name: str) -> int:
 def _trained(start: Start, name: str, exposures: Interactions, night: tuple[int, int]) -> Path:
     """The folder of a model of this arm, trained on everything for so many epochs.
 
-    A test part would keep back the latest clicks, and what was shown in vain since: what is served tomorrow
-    should know exactly those. night: its number, and the epochs.
+    A test part would keep back the latest clicks, and what was shown but not clicked since: exactly what the
+    model of tomorrow should know. night: its number, and the epochs.
     """
     number, epochs = night
     split = all_for_training(exposures.positives, f"all rows of night {number}")
