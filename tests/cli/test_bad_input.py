@@ -200,7 +200,7 @@ def test_a_bug_shows_its_traceback_and_asks_for_a_report(towpath, finished: Path
         raise ZeroDivisionError("oh")
 
     monkeypatch.setattr("towpath.serving.recommender.load", broken)
-    answer = towpath("recommend", finished, "--user", "u1")
+    answer = towpath("similar", finished, "--item", "i1")
     assert answer.code == 1
     assert "Traceback" in answer.err
     assert "ZeroDivisionError: oh" in answer.err
@@ -212,7 +212,7 @@ def test_ctrl_c_anywhere_is_one_sentence(towpath, finished: Path, monkeypatch) -
         raise KeyboardInterrupt
 
     monkeypatch.setattr("towpath.serving.recommender.load", interrupted)
-    answer = towpath("recommend", finished, "--user", "u1")
+    answer = towpath("similar", finished, "--item", "i1")
     assert (answer.code, answer.err) == (130, "towpath: Stopped.\n")
 
 

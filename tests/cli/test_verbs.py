@@ -54,7 +54,8 @@ def test_recommend(towpath, finished: Path) -> None:
     assert all(list(item) == ["id", "score"] for item in told["items"])
     served = package.load(finished).recommend("u42", k=5)
     assert tuple(item["id"] for item in told["items"]) == served.items
-    assert tuple(item["score"] for item in told["items"]) == served.scores
+    # The command multiplies by numpy, the recommender by torch: the last bit may differ.
+    assert [item["score"] for item in told["items"]] == pytest.approx(served.scores, rel=1e-6)
 
 
 def test_recommend_hides_what_the_user_had(towpath, events: Path, finished: Path) -> None:

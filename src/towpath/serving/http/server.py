@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import socket
 import sys
 import threading
@@ -52,6 +53,8 @@ def run_worker(settings: ServerSettings, listening: socket.socket, place: Place,
     # Models and libraries stay: looking through them for garbage again and again makes requests wait.
     gc.collect()
     gc.freeze()
+    # Told to stop, it ends its requests and raises the signal again, which then ends the process in silence.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     server.run(sockets=[listening])
     if not server.started:
         raise ConfigError("The server could not start; the lines above say why.")
