@@ -74,6 +74,16 @@ class SqliteStore(Store):
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that commits when told to and syncs when it commits, with all tables there."""
     connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, cached_statements=256)
+    try:
+        _prepare(connection)
+    except BaseException:  # such as a file that is no database
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Set how it writes, and create the tables that are not there."""
     connection.execute(f"PRAGMA page_size = {_PAGE}")
     connection.execute("PRAGMA journal_mode = WAL")
     # NORMAL would not sync at a commit: what has been answered could be lost.
@@ -81,7 +91,6 @@ def connect(path: Path) -> sqlite3.Connection:
     for table in TABLES:
         connection.execute(create_table(table))
     connection.execute("CREATE INDEX IF NOT EXISTS outcomes_of_request ON outcomes (request_id)")
-    return connection
 
 
 def create_table(table: str, number: str = "INTEGER PRIMARY KEY", types: dict[str, str] | None = None) -> str:
