@@ -81,7 +81,7 @@ def test_the_game_is_shown_as_a_table_no_wider_than_a_terminal(towpath, events: 
     assert [float(cell) for cell in told[8:10]] == [
         round(last[name], 4) for name in ("validation_hit", "validation_ndcg")
     ]
-    assert "all 3 epochs are done; epoch" in answer.out
+    assert "all 3 epochs are done; " in answer.out
 
 
 def test_a_collapsed_game_stops_with_its_sentence(towpath, events: Path, tmp_path: Path) -> None:
