@@ -14,7 +14,7 @@ demo: $(STAMP)
 test: lint types docs
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
-# Several processes and machines at length: killed workers, networks of their own (as root).
+# Several processes at length: a worker that is killed while it trains.
 test-cluster: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -m cluster
 
