@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-NAMES = ("ingest", "sampling", "ranking", "expomf")
+NAMES = ("ingest", "sampling", "ranking", "expomf", "startup")
 
 if __name__ == "__main__":
     codes = []

@@ -33,3 +33,17 @@ def _has(module: str, name: str) -> bool:
     except ModuleNotFoundError:
         return False
     return True
+
+
+def test_a_row_of_the_peers_table_has_medians_ranges_and_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    peers = import_module("benchmarks.peers")
+    lines = [peers.Line("epoch", ours, theirs, "RecBole", 0.5) for ours, theirs in ((1, 4), (2, 4), (3, 4))]
+    assert (
+        peers.to_row(lines)
+        == "| epoch | 2 s (1 to 3) | 4 s (4 to 4) | RecBole | 0.5 (0.25 to 0.75) | 0.5 | yes |"
+    )
+    assert peers.to_row([peers.Line("epoch", 3, 4, "RecBole", 0.5)]).endswith(
+        "| 3 s | 4 s | RecBole | 0.75 | 0.5 | **no** |"
+    )
+    assert peers.to_row([peers.Line("epoch", 3, None, "RecBole", 0.5)]).endswith("| – | 0.5 | not measured |")
