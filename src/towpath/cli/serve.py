@@ -1,9 +1,11 @@
 """towpath serve: answers over HTTP, several arms, every exposure logged."""
 
 import os
+import signal
 import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -100,6 +102,8 @@ def serve(options: ServeOptions, output: Output) -> None:
 
     seed = int.from_bytes(os.urandom(6), "big") if options.seed is None else options.seed
     tls = Tls(options.tls_certificate, options.tls_key)
+    if current_thread() is main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the server stops in its own way, and says nothing
     with listen(options.host, options.port) as listening:
         address = f"{'https' if tls.certificate else 'http'}://{options.host}:{listening.getsockname()[1]}"
         output.say(f"Serving {', '.join(arm.name for arm in settings.arms)} on {address}")
