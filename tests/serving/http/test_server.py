@@ -17,7 +17,7 @@ from served import Client, save_model
 from towpath.serving.exposure_log.read import read_log
 
 PROGRAM = [sys.executable, "-c", "from towpath.cli import main; raise SystemExit(main())", "serve"]
-PATIENCE = 60
+PATIENCE = 180
 
 
 def free_port():
