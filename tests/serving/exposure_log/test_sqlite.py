@@ -5,6 +5,7 @@ import pytest
 
 from small_logs import DAY, assigned, click, order, request
 from towpath.errors import DataError
+from towpath.serving.exposure_log.follow import SqliteFollower
 from towpath.serving.exposure_log.read import files_of, read_log
 from towpath.serving.exposure_log.sqlite import SqliteStore, delete_user
 from towpath.serving.exposure_log.store import LogError, LogSettings, open_store
@@ -111,3 +112,14 @@ def test_the_log_can_be_read_while_it_is_written(store, tmp_path):
     assert reader.execute("SELECT COUNT(*) FROM requests").fetchone() == (1,)
     reader.close()
     assert len(read_log(str(tmp_path)).requests) == 2
+
+
+def test_a_file_that_another_worker_is_still_making_is_followed_later(tmp_path):
+    (tmp_path / "exposures-1.sqlite").write_bytes(b"")
+    follower = SqliteFollower(tmp_path)
+    assert follower.new() == []
+    other = SqliteStore(tmp_path / "exposures-1.sqlite")
+    other.write([request(0, "ann", "a", 5), click("e", 0, "b", 7)])
+    assert follower.new() == [("ann", "b")]
+    follower.close()
+    other.close()

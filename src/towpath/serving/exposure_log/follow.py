@@ -42,10 +42,8 @@ class SqliteFollower(Follower):
     def new(self) -> list[Pair]:
         """The request of an outcome may be in another worker's file, so it is looked for in all."""
         for path in sorted(self._folder.glob(FILES)):
-            if path not in self._files:
-                address = f"{path.absolute().as_uri()}?mode=ro"
-                self._files[path] = sqlite3.connect(address, uri=True, timeout=10.0)
-                self._last[path] = 0
+            if path not in self._files and (file := _opened(path)) is not None:
+                self._files[path], self._last[path] = file, 0
         found = []
         for path, file in self._files.items():
             query = "SELECT number, request_id, item_id FROM outcomes WHERE number > ? ORDER BY number"
@@ -66,4 +64,17 @@ class SqliteFollower(Follower):
             row = file.execute("SELECT user_id FROM requests WHERE request_id = ?", (request,)).fetchone()
             if row is not None:
                 return None if row[0] is None else str(row[0])
+        return None
+
+
+def _opened(path: Path) -> sqlite3.Connection | None:
+    """The file, for reading; None while the worker that it belongs to is still making its tables."""
+    file = None
+    try:
+        file = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)
+        file.execute("SELECT 1 FROM outcomes, requests LIMIT 1").fetchall()
+        return file
+    except sqlite3.OperationalError:
+        if file is not None:
+            file.close()
         return None
