@@ -38,7 +38,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "towpath, all windows": {"windows": "all"},
     "towpath, length 100": {"windows": "last", "history_length": 100},
     "towpath, length 200": {"windows": "last", "history_length": 200},
-    "towpath, length 200, bfloat16": {"windows": "last", "history_length": 200, "precision": "bfloat16"},
+    "towpath, length 200, bfloat16": {"windows": "last", "history_length": 200, "softmax_dtype": "bfloat16"},
 }
 
 # Trains an epoch for every line that it is sent, and answers with its seconds: wall clock and processor.

@@ -12,7 +12,7 @@ SAYS = {
     "own_data.py": r"Hit@10 over the whole catalogue: ease 0\.\d+, popularity 0\.\d+",
     "compare_in_simulation.py": r"transport +0\.\d+ +\d\.\d+",
     "save_and_load.py": r"somebody-new: .+ \(from most popular items\)",
-    "serve_and_learn.py": r"Against control: .+click.+the new arm now serves [0-9a-f]{12}",
+    "serve_and_learn.py": r"(?s)Against control: .+click.+the new arm now serves [0-9a-f]{12}",
 }
 
 

@@ -15,7 +15,12 @@ _FEWEST_ROWS = 64
 
 
 def weighted_log_normaliser(
-    states: Tensor, table: Tensor, weights: Tensor, *, buffer_bytes: int = BUFFER_BYTES
+    states: Tensor,
+    table: Tensor,
+    weights: Tensor,
+    *,
+    buffer_bytes: int = BUFFER_BYTES,
+    product_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Weighted sum over the rows of states (b, d) of the log-normaliser over the rows of table (n, d).
 
@@ -23,13 +28,11 @@ def weighted_log_normaliser(
 
     Gradients flow to states and table, not to the weights (b,). Both are worked out in the forward pass, a
     chunk of states at a time, so that at most `buffer_bytes` of logits exist at once (one row at least) and
-    none is computed twice. Under autocast the three matrix products are done in its type; the exponentials
-    and all sums over items are not.
+    none is computed twice. The three matrix products are done in `product_dtype`, by default that of the table;
+    the exponentials and all sums over items are not.
     """
-    device = states.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else table.dtype
-    with torch.autocast(device, enabled=False):
-        return _WeightedLogNormaliser.apply(states.to(table.dtype), table, weights, buffer_bytes, dtype)  # type: ignore[no-untyped-call]
+    dtype = product_dtype or table.dtype
+    return _WeightedLogNormaliser.apply(states, table, weights, buffer_bytes, dtype)  # type: ignore[no-untyped-call]
 
 
 class _WeightedLogNormaliser(torch.autograd.Function):

@@ -56,7 +56,12 @@ def softmax_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def catalogue_softmax_risk(
-    states: Tensor, table: Tensor, targets: Tensor, weights: Tensor | None = None
+    states: Tensor,
+    table: Tensor,
+    targets: Tensor,
+    weights: Tensor | None = None,
+    *,
+    product_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Mean of `softmax_loss` over states (b, d), each with one positive (b,) among all rows of table (n, d).
 
@@ -64,8 +69,9 @@ def catalogue_softmax_risk(
 
     The (b, n) logits are never held at once.
     """
+    right = (states * table[targets]).sum(1)
     if weights is None:
         even = states.new_full((len(states),), 1 / len(states))
-        return weighted_log_normaliser(states, table, even) - (states * table[targets]).sum(1).mean()
+        return weighted_log_normaliser(states, table, even, product_dtype=product_dtype) - right.mean()
     share = weights / len(states)
-    return weighted_log_normaliser(states, table, share) - (states * table[targets]).sum(1) @ share
+    return weighted_log_normaliser(states, table, share, product_dtype=product_dtype) - right @ share

@@ -66,9 +66,8 @@ class PlainLearner(Learner):
         if self._training.loss == "softmax" and self._whole_catalogue_at_each_step:
             states, table = with_factors(self.scorer).factors(batch.context)
             weights = None if batch.weights is None else batch.weights[:, 0]
-            narrow = self._training.precision == "bfloat16"
-            with torch.autocast(states.device.type, torch.bfloat16, enabled=narrow):
-                return catalogue_softmax_risk(states, table, batch.items[:, 0], weights)
+            narrow = torch.bfloat16 if self._training.softmax_dtype == "bfloat16" else None
+            return catalogue_softmax_risk(states, table, batch.items[:, 0], weights, product_dtype=narrow)
         scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
         loss = softmax_loss if self._training.loss == "softmax" else logistic_loss
         return _weighted(loss(scores, batch.labels), batch).mean() + self._training.l2 * norm

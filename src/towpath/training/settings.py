@@ -32,7 +32,7 @@ class TrainingSettings(Settings):
         description="How much each positive counts: all the same (`none`), or by its `value` (a rating, a "
         "count, --event-weight), divided by their mean: a value of 3 counts as three events of value 1.",
     )
-    precision: Literal["float32", "bfloat16"] = Field(
+    softmax_dtype: Literal["float32", "bfloat16"] = Field(
         "float32",
         description="Numbers in which the softmax over the catalogue multiplies matrices, for models that "
         "train on sequences. `bfloat16` is faster on processors that can (AVX-512 BF16, AMX), "
