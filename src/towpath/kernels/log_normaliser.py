@@ -28,7 +28,7 @@ def weighted_log_normaliser(
 
     Gradients flow to states and table, not to the weights (b,). Both are worked out in the forward pass, a
     chunk of states at a time, so that at most `buffer_bytes` of logits exist at once (one row at least) and
-    none is computed twice. The three matrix products are done in `product_dtype`, by default that of the table;
+    none is computed twice. The three matrix products are done in `product_dtype`, by default the table's;
     the exponentials and all sums over items are not.
     """
     dtype = product_dtype or table.dtype
