@@ -38,7 +38,11 @@ SIZES: dict[str, dict[str, int]] = {
     "default": {},
 }
 # Plain with the penalty that validation chooses among a few, since its default suits larger data.
-TUNED = tuple({"l2": l2, "learning_rate": rate} for l2 in (0.002, 0.01, 0.02, 0.03) for rate in (0.003, 0.01))
+TUNED = tuple(
+    {"l2": l2, "learning_rate": rate, "negatives": 3}
+    for l2 in (0.002, 0.01, 0.02, 0.03)
+    for rate in (0.003, 0.01)
+)
 
 Cell = dict[str, Any]  # the numbers of one fit; any JSON
 

@@ -12,7 +12,14 @@ from towpath.evaluation.evaluate import evaluate
 from towpath.rng import Rng
 from towpath.worlds.latent import LatentWorld, make_latent_world
 
-SETTINGS = {"embedding_dim": 16, "batch_size": 256, "learning_rate": 0.01, "l2": 0.02, "epochs": 15}
+SETTINGS = {
+    "embedding_dim": 16,
+    "batch_size": 256,
+    "learning_rate": 0.01,
+    "l2": 0.02,
+    "negatives": 3,
+    "epochs": 15,
+}
 
 
 def main(seed: int = 0) -> None:
