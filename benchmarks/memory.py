@@ -55,7 +55,7 @@ class Case:
 CASES = {
     "events": Case("5 million events, 100,000 items: fit", 10_000, 100_000, 5_000_000, most=1000),
     "limited": Case(
-        "the same with --memory 800MB", 10_000, 100_000, 5_000_000, most=800, options=("--memory", "800MB")
+        "the same with --memory 950MB", 10_000, 100_000, 5_000_000, most=950, options=("--memory", "950MB")
     ),
     "items": Case("2 million items, 5 million events: fit", 1_000, 2_000_000, 5_000_000, most=3000),
     "user": Case("a user with a million events: fit", 1_000, 1_000_000, 3_000_000, heavy=1_000_000),
