@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import softplus
 
 from contracts import SCORERS
 from small import small_split
 from towpath.data.interactions import Histories
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
-from towpath.models.fold_in import HasFoldIn, distinct_pairs, ridge_vectors
+from towpath.models.fold_in import HasFoldIn, QuadraticLoss, distinct_pairs, ridge_vectors
 from towpath.models.scorer import Scorer, context_of
 from towpath.ranking.lists import top_k_lists
 
@@ -64,15 +65,29 @@ def test_a_repeated_item_counts_once_and_order_does_not_matter() -> None:
     assert torch.equal(once, twice)
 
 
-def test_ridge_by_hand() -> None:
-    """Two items with q = 1 and q = -1, no offsets, the history holds the first.
+@pytest.mark.parametrize(("negatives", "l2"), [(1, 0.0), (3, 0.002), (20, 0.0015)])
+def test_the_quadratic_loss_has_the_slope_and_the_curvature_of_training_s(negatives: int, l2: float) -> None:
+    """Of the logistic loss at the log-odds of a positive, and of l2 times (1 + negatives) pairs."""
+    loss = QuadraticLoss(negatives, l2)
+    start = torch.tensor(-np.log(negatives), requires_grad=True)
+    for label, target in ((1.0, loss.target), (0.0, loss.negative_target)):
+        logistic = softplus(start) - label * start
+        (slope,) = torch.autograd.grad(logistic, start, create_graph=True)
+        (curvature,) = (value.item() for value in torch.autograd.grad(slope, start))
+        assert curvature * (start.item() - target) == pytest.approx(slope.item(), abs=1e-9)
+        # curvature / 2 (score - t)^2 + l2 (1 + negatives) |p|^2, divided by curvature / 2
+        assert loss.ridge == pytest.approx(l2 * (1 + negatives) * 2 / curvature)
 
-    rest = 3 * 1 / 2 = 1.5, ridge = 8 * 0.002 * 4 = 0.064. Weights 1 and 1.5, targets 2 and -2:
-    the sum of w (p q + c - t)^2 + 0.064 p^2 has the normal equations
-    (2.5 + 0.064) p - 0.5 c = 5 and -0.5 p + 2.5 c = -1.
+
+def test_ridge_by_hand() -> None:
+    """Two items with q = 1 and q = -1, no offsets, the history holds the first; one negative, l2 = 0.01.
+
+    rest = 1 / 2, ridge = 2 * 4 * 0.01 * 2 = 0.16, targets 2 and -2. Weights 1 and 0.5:
+    the sum of w (p q + c - t)^2 + 0.16 p^2 has the normal equations
+    (1.5 + 0.16) p + 0.5 c = 3 and 0.5 p + 1.5 c = 1.
     """
-    solved = np.linalg.solve([[2.564, -0.5], [-0.5, 2.5]], [5.0, -1.0])
-    found = ridge_vectors(torch.tensor([[1.0], [-1.0]]), torch.zeros(2), packed([0]))
+    solved = np.linalg.solve([[1.66, 0.5], [0.5, 1.5]], [3.0, 1.0])
+    found = ridge_vectors(torch.tensor([[1.0], [-1.0]]), torch.zeros(2), packed([0]), QuadraticLoss(1, 0.01))
     assert found[0].tolist() == pytest.approx(solved.tolist(), abs=1e-5)
 
 
@@ -80,16 +95,16 @@ def test_ridge_solves_its_own_problem() -> None:
     """The gradient of the objective, written out, is zero at the answer."""
     rng = np.random.default_rng(0)
     items, offsets = torch.from_numpy(rng.normal(size=(30, 4))), torch.from_numpy(rng.normal(size=30))
-    found = ridge_vectors(items, offsets, packed([3, 7, 9], [0], []))
+    loss = QuadraticLoss(4, 0.002)
+    found = ridge_vectors(items, offsets, packed([3, 7, 9], [0], []), loss)
     for row, own in enumerate([[3, 7, 9], [0]]):
         answer = found[row].clone().requires_grad_()
-        weights = torch.full((30,), 3 * len(own) / 30, dtype=torch.float64).index_fill(
-            0, torch.tensor(own), 1.0
-        )
-        targets = torch.full((30,), -2.0, dtype=torch.float64).index_fill(0, torch.tensor(own), 2.0)
+        at = torch.tensor(own)
+        weights = torch.full((30,), 4 * len(own) / 30, dtype=torch.float64).index_fill(0, at, 1.0)
+        targets = torch.full((30,), loss.negative_target, dtype=torch.float64).index_fill(0, at, loss.target)
         errors = items @ answer[:-1] + answer[-1] + offsets - targets
-        loss = (weights * errors**2).sum() + 0.064 * len(own) * (answer[:-1] ** 2).sum()
-        (slope,) = torch.autograd.grad(loss, answer)
+        total = (weights * errors**2).sum() + loss.ridge * len(own) * (answer[:-1] ** 2).sum()
+        (slope,) = torch.autograd.grad(total, answer)
         assert slope.abs().max() < 1e-9
     assert found[2].tolist() == [0] * 5
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from towpath.boundary import reading
 from towpath.data.engine import engine, quote_identifier
-from towpath.data.scan import Source, file_errors, location_of, open_table
+from towpath.data.numbers import refuse_where
+from towpath.data.scan import Source, file_errors, open_table
 from towpath.data.sources import find_files
 from towpath.data.vocabulary import UNKNOWN, Vocabulary
 from towpath.errors import DataError
@@ -256,7 +257,8 @@ class _Reading:
         return int(found[0]) if found else 0
 
     def _refuse(self, condition: str, column: str, problem: str, advice: str) -> None:
-        _refuse(self._connection, self._source, (condition, column), (problem, advice))
+        example = f"'VARCHAR', {_text(self._source, column)}"
+        refuse_where(self._connection, self._source, condition, example, problem, advice)
 
 
 def _column(part: str, told: str | None, source: Source) -> str:
@@ -293,29 +295,9 @@ def _texts(
     """A column as text, in the order of the file; a missing one is refused where there is a `problem`."""
     text = _text(source, column)
     if problem is not None:
-        _refuse(connection, source, (f"{text} IS NULL", column), (problem, "Fill them in."))
+        refuse_where(connection, source, f"{text} IS NULL", f"'VARCHAR', {text}", problem, "Fill them in.")
     query = f"SELECT coalesce({text}, '') AS t FROM source ORDER BY file_row"
     return np.asarray(connection.execute(query).fetchnumpy()["t"], dtype=np.str_)
-
-
-def _refuse(
-    connection: duckdb.DuckDBPyConnection, source: Source, where: tuple[str, str], sentence: tuple[str, str]
-) -> None:
-    """Raise if the condition is true of any row, with how many and the first of them."""
-    condition, column = where
-    counted = connection.execute(
-        f"SELECT (SELECT COUNT(*) FROM source), COUNT(*), MIN(file_row) FROM source WHERE {condition}"
-    ).fetchone()
-    assert counted is not None  # an aggregate without groups always gives one row
-    total, bad, row = counted
-    if not bad:
-        return
-    example = connection.execute(f"SELECT {_text(source, column)} FROM source WHERE file_row = {row}")
-    shown = [f"{value!r} in " for (value,) in example.fetchall() if value is not None]
-    raise DataError(
-        f"{sentence[0]}; {bad:,} of {total:,} {'does' if bad == 1 else 'do'} not "
-        f"(first: {''.join(shown)}{location_of(connection, source, row)}). {sentence[1]}"
-    )
 
 
 def _order(text: str) -> tuple[int, float, str]:

@@ -72,6 +72,13 @@ def _example(kind: str, text: str) -> str:
 
 def refuse_rows(connection: Engine, source: Source, role: str, condition: str, *sentence: str) -> None:
     """Raise if the condition is true of any row, with how many and the first of them."""
+    # As text: some types, such as times with a zone, have no value in Python without another package.
+    example = f'typeof("{role}"), SUBSTRING(CAST("{role}" AS STRING), 1, 80)'
+    refuse_where(connection, source, condition, example, *sentence)
+
+
+def refuse_where(connection: Engine, source: Source, condition: str, example: str, *sentence: str) -> None:
+    """The same, with SQL for the `example`: type and text of what the first such row holds."""
     counted = connection.execute(
         f"SELECT (SELECT COUNT(*) FROM source), COUNT(*), MIN(file_row) FROM source WHERE {condition}"
     ).fetchone()
@@ -79,12 +86,8 @@ def refuse_rows(connection: Engine, source: Source, role: str, condition: str, *
     total, bad, row = counted
     if not bad:
         return
-    # As text: some types, such as times with a zone, have no value in Python without another package.
-    example = connection.execute(
-        f'SELECT typeof("{role}"), SUBSTRING(CAST("{role}" AS STRING), 1, 80) FROM source '
-        f"WHERE file_row = {row}"
-    ).fetchone()
-    shown = "" if example is None or example[1] is None else _example(*example)
+    first = connection.execute(f"SELECT {example} FROM source WHERE file_row = {row}").fetchone()
+    shown = "" if first is None or first[1] is None else _example(*first)
     expected, advice = sentence
     raise DataError(
         f"{expected}; {bad:,} of {total:,} {'does' if bad == 1 else 'do'} not "

@@ -12,7 +12,7 @@ from towpath.data.interactions import Histories, Interactions
 from towpath.kernels.available import AVAILABLE
 from towpath.kernels.inner_products import gradients, inner_products, usable
 from towpath.models.closed_start import ClosedStart, start_from_data, start_from_ease
-from towpath.models.fold_in import ridge_vectors
+from towpath.models.fold_in import QuadraticLoss, ridge_vectors
 from towpath.models.item_table import ItemRate, ItemStart, start_vectors
 from towpath.models.pair_tables import is_range, mean_norm, table_of
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
@@ -183,12 +183,16 @@ class Factorization(Scorer):
         return left, torch.cat([item, one(item[:, -1:])], dim=1)
 
     def fold_in(self, histories: Histories) -> Scorer:
-        """The same items with users whose vectors are found by ridge regression."""
+        """The same items with users whose vectors are found by ridge regression.
+
+        It assumes the negatives and the penalty that this model is trained with by default.
+        """
         folded = Factorization(self.settings, replace(self.sizes, users=len(histories.lengths)))
         folded.items, folded.bias = self.items, self.bias
         table = self.items.weight
         with torch.no_grad():
-            vectors = ridge_vectors(table[:, :-1], table[:, -1] + self.bias, histories)
+            loss = QuadraticLoss(self.suited_training["negatives"], self.suited_training["l2"])
+            vectors = ridge_vectors(table[:, :-1], table[:, -1] + self.bias, histories, loss)
             folded.users.weight.copy_(vectors)
         return folded.eval()
 

@@ -1,5 +1,6 @@
 """Users whom training has not seen, as a model would know them from their items alone."""
 
+import math
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -8,11 +9,6 @@ from torch import Tensor
 
 from towpath.data.interactions import Histories
 from towpath.models.scorer import Scorer
-
-# The defaults of the fit loop: negatives for each positive, and the L2 penalty on the vectors of a pair.
-_NEGATIVES, _L2 = 3, 2e-3
-# Where the quadratic expansion of the logistic loss at zero has its minimum, for positives and negatives.
-_TARGET = 2.0
 
 
 @runtime_checkable
@@ -23,18 +19,48 @@ class HasFoldIn(Protocol):
         """A scorer whose users are these, in their order; it shares what it knows of items with this one."""
 
 
-def ridge_vectors(items: Tensor, offsets: Tensor, histories: Histories) -> Tensor:
+@dataclass(frozen=True)
+class QuadraticLoss:
+    """The logistic loss of training and its L2 penalty, expanded at the log-odds z of a positive.
+
+        loss(score) = c/2 (score - t)^2 + constant,   z = -log(negatives),  s = sigmoid(z),  c = s (1 - s)
+        t = z + 1/s for positives, z - 1/(1 - s) for negatives
+
+    Scores lie around z, since of 1 + negatives pairs one is a positive. An expansion at zero gives too much
+    weight to items that are far below (benchmarks/fold_in.py).
+    """
+
+    negatives: int  # for each positive
+    l2: float  # penalty on the mean squared norm of the vectors of each pair
+
+    @property
+    def target(self) -> float:
+        """The score that a positive is drawn to."""
+        return 1 + self.negatives - math.log(self.negatives)
+
+    @property
+    def negative_target(self) -> float:
+        """The score that a negative is drawn to."""
+        return -1 - 1 / self.negatives - math.log(self.negatives)
+
+    @property
+    def ridge(self) -> float:
+        """The penalty on |p|^2 for each positive, where (score - t)^2 has weight one."""
+        curvature = self.negatives / (1 + self.negatives) ** 2
+        return 2 / curvature * self.l2 * (1 + self.negatives)
+
+
+def ridge_vectors(items: Tensor, offsets: Tensor, histories: Histories, loss: QuadraticLoss) -> Tensor:
     """A vector and a bias for each history, by ridge regression on the item vectors: (b, d + 1).
 
         (p, c) = argmin  sum_i w_i (<p, q_i> + c + o_i - t_i)^2 + ridge |p|^2
 
     items: (n, d) the vectors q; offsets: (n,) the part o of a score that no user changes. Items of the
-    history have weight 1 and target 2, the others share the weight of three negatives per positive and
-    have target -2: the quadratic expansion at zero of the logistic loss that training minimises, its L2
-    penalty included. An item that is in a history twice counts once.
+    history have weight 1 and the target of positives, all others share the weight of `negatives` per
+    positive and have the target of negatives. An item that is in a history twice counts once.
     """
     design = torch.cat([items, items.new_ones(len(items), 1)], dim=1)
-    everyone = _Sums(design.T @ design, design.T @ (-_TARGET - offsets), len(items))
+    everyone = _Sums(design.T @ design, design.T @ (loss.negative_target - offsets), len(items), loss)
     rows, own = distinct_pairs(histories, len(items))
     counts = torch.bincount(rows, minlength=len(histories.lengths))
     # One small system at a time: its sums over the history are of different lengths.
@@ -57,14 +83,16 @@ class _Sums:
     gram: Tensor  # (d + 1, d + 1)
     low: Tensor  # (d + 1,) vectors times targets, as if all items were negatives
     items: int
+    loss: QuadraticLoss
 
 
 def _solve(vectors: Tensor, offsets: Tensor, everyone: _Sums) -> Tensor:
     """The solution (d + 1,) for one history whose items have these vectors (m, d + 1) and offsets (m,)."""
     if not len(vectors):
         return torch.zeros_like(everyone.low)
-    rest = _NEGATIVES * len(vectors) / everyone.items  # weight of an item that is not in the history
+    loss = everyone.loss
+    rest = loss.negatives * len(vectors) / everyone.items  # weight of an item that is not in the history
     left = rest * everyone.gram + (1 - rest) * vectors.T @ vectors
-    left.diagonal()[:-1] += 8 * _L2 * (1 + _NEGATIVES) * len(vectors)  # the bias, at the end, is free
-    high = vectors.T @ (_TARGET - offsets) - rest * vectors.T @ (-_TARGET - offsets)
+    left.diagonal()[:-1] += loss.ridge * len(vectors)  # the bias, at the end, is free
+    high = vectors.T @ (loss.target - offsets) - rest * vectors.T @ (loss.negative_target - offsets)
     return torch.linalg.solve(left, rest * everyone.low + high)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from towpath.data.interactions import Histories, Interactions
 from towpath.data.repeats import RestCurve, estimate_rest
+from towpath.data.split import Split
 from towpath.data.vocabulary import UNKNOWN, Id
 from towpath.device import device_named, device_of
 from towpath.errors import ConfigError, DataError
@@ -230,24 +231,30 @@ class Recommender:
     @cached_property
     def _log(self) -> Interactions:
         """Everything that users were shown, with times."""
-        if self._run is None:
-            raise ConfigError(
+        return log_of(
+            self._split(
                 "This model does not know when users were shown what, so nothing can rest; load the run "
                 "folder that it comes from."
             )
-        return log_of(self._run.split)
+        )
 
     @cached_property
     def _shown(self) -> Histories:
         """Everything that each user was shown, what they have interacted with included."""
         if self.artifact.history.shown is not None:
             return self.artifact.history.shown
-        if self._run is None:
-            raise ConfigError(
+        return shown_histories_of(
+            self._split(
                 "This model does not keep what users were shown, so it cannot be left out; save it with "
                 "towpath.save(..., keep_shown=True), or load the run folder that it comes from."
             )
-        return shown_histories_of(self._run.split)
+        )
+
+    def _split(self, otherwise: str) -> Split:
+        """The split of the run that the model comes from; without a run, `otherwise` says what to do."""
+        if self._run is None:
+            raise ConfigError(otherwise)
+        return self._run.split
 
     @cached_property
     def _fallback(self) -> Scorer:
