@@ -10,14 +10,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+# They name old words to refuse them.
+OLD_ON_PURPOSE = (Path(__file__), ROOT / "tests/test_older_versions.py")
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "docs").glob("*.py")),
     *sorted((ROOT / "examples").glob("*.py")),
     *sorted((ROOT / "benchmarks").glob("*.py")),
+    *sorted((ROOT / "fuzz").glob("*.py")),
     *sorted((ROOT / "src").rglob("*.py")),
     *sorted((ROOT / "src").rglob("*.j2")),
+    *(path for path in sorted((ROOT / "tests").rglob("*.py")) if path not in OLD_ON_PURPOSE),
 ]
 # "taken" and "head" are ordinary English in other phrases ("taken from", "attention head"), so only the
 # phrases in which they were private terms are rules.
@@ -45,13 +49,11 @@ RULES = {
     r"ess_penalty=\w+|relaxation=straight-through|lipschitz=spectral|order=[fwg]{3}": "(removed settings)",
 }
 ALLOWED = ('"blind choice"', '"arena"', '"arenas"')
-# Names of what was removed, each in the sentence that says so.
-ALLOWED_IN = {"docs/deviations.md": ("`relaxation=straight-through`", "`lipschitz=spectral`")}
 
 
-def old_words(text: str, allowed: tuple[str, ...] = ALLOWED) -> list[str]:
+def old_words(text: str) -> list[str]:
     """Every old word in a text with its line and what to use instead."""
-    for phrase in allowed:
+    for phrase in ALLOWED:
         text = text.replace(phrase, "")
     found = []
     for pattern, instead in RULES.items():
@@ -64,9 +66,7 @@ def old_words(text: str, allowed: tuple[str, ...] = ALLOWED) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_old_word_is_left(page: Path) -> None:
-    name = page.relative_to(ROOT).as_posix()
-    text = page.read_text(encoding="utf-8")
-    assert old_words(text, (*ALLOWED, *ALLOWED_IN.get(name, ()))) == []
+    assert old_words(page.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ loud = oddments:LOUD
 
 
 def install(folder: Path, name: str = "oddments", entry_points: str = ENTRY_POINTS) -> Path:
-    """The package in this folder, as pip would install it: a module, and a dist-info beside it."""
+    """The package in this folder, as pip would install it: a module, and a dist-info next to it."""
     about = folder / f"{name}-1.0.dist-info"
     about.mkdir(parents=True)
     (folder / "oddments.py").write_text(SOURCE)

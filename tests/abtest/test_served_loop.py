@@ -57,7 +57,7 @@ def test_the_log_has_every_visit_and_every_version(played):
     assert len(days) == 8
 
 
-def test_the_ab_test_stands_beside_the_truth(played):
+def test_the_ab_test_stands_next_to_the_truth(played):
     loop, _, _ = played
     told = loop.experiment.to_json()
     assert told["arms"] == ["plain", "transport"]

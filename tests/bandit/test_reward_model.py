@@ -35,7 +35,7 @@ def test_an_item_that_was_never_shown_gets_intercept_and_position() -> None:
     assert np.ptp(spread, axis=0) == pytest.approx(0, abs=1e-7)
 
 
-def test_a_row_is_judged_by_a_model_that_never_saw_it() -> None:
+def test_a_row_is_evaluated_by_a_model_that_never_saw_it() -> None:
     model = fit_reward_model(LOG, folds=3)
     assert model.tables.shape == (3, 3, 6)
     rows = np.arange(3000) % 3

@@ -98,7 +98,7 @@ def test_the_imputed_label_is_the_target_and_not_the_prediction() -> None:
     assert float(imputed_loss(score, label)) == pytest.approx(expected)
 
 
-def test_imputation_is_judged_under_inverse_propensities() -> None:
+def test_imputation_is_evaluated_under_inverse_propensities() -> None:
     imputed, losses = torch.tensor([1.0, 5.0]), torch.tensor([3.0, 4.0])
     found = imputation_risk(imputed, losses, torch.tensor([0.5, 0.25]))
     assert float(found) == pytest.approx((2 * 4 + 4 * 1) / 6)

@@ -112,7 +112,7 @@ def test_a_saved_run_is_a_target(towpath, tmp_path: Path) -> None:
     assert "the run knows 1 others (first: 'i9')" in answer.sentence()
 
 
-def test_a_run_judged_on_its_own_training_log_is_warned_about(towpath, tmp_path: Path) -> None:
+def test_a_run_evaluated_on_its_own_training_log_is_warned_about(towpath, tmp_path: Path) -> None:
     """What users have clicked the run does not show again, so it would seem to earn nothing."""
     events = write_events(tmp_path / "events.csv", users=40, items=10, per_user=6)
     assert towpath("fit", events, "--model", "popularity", "--out", tmp_path / "run", "-q").code == 0
@@ -207,7 +207,7 @@ def test_bad_files(towpath, tmp_path: Path) -> None:
 DATA = Path(__file__).parents[3] / "shared" / "data" / "obd"
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="obd does not lie in ../shared/data beside the project")
+@pytest.mark.skipif(not DATA.exists(), reason="obd does not lie in ../shared/data next to the project")
 def test_open_bandit_women_rests_on_one_row_and_says_so(towpath) -> None:
     """Values measured before this package by other code (offpolicy.md)."""
     log, items = DATA / "bts/women/women.csv", DATA / "bts/women/item_context.csv"

@@ -75,7 +75,7 @@ def test_a_protocol_that_the_data_do_not_allow_is_named(towpath, finished: Path,
     assert "What is missing" in text_of(tmp_path / "page.html")
 
 
-def test_another_run_stands_beside_it(towpath, finished: Path, finished_ease: Path, tmp_path: Path) -> None:
+def test_another_run_stands_next_to_it(towpath, finished: Path, finished_ease: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     told = towpath("report", finished, "--against", finished_ease, "--out", page, "--json").json
     assert list(told["metrics"]) == ["this run", "popularity", "ease"]

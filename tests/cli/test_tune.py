@@ -248,7 +248,7 @@ def test_compare_says_if_settings_were_chosen_on_other_data(towpath, events: Pat
     assert "were chosen on other data" not in towpath(*asked).err
 
 
-def test_closed_forms_stand_beside_all_methods(towpath, events: Path) -> None:
+def test_closed_forms_stand_next_to_all_methods(towpath, events: Path) -> None:
     asked = ["compare", events, "--models", "mf,popularity", "--methods", "plain,transport", "--seeds", 1]
     told = towpath(*asked, *OF_MF, "--json").json
     rows = {row["label"]: (row["model"], row["method"]) for row in told["rows"]}

@@ -29,13 +29,13 @@ def test_negatives_are_never_training_items() -> None:
     assert not any((u, i) in taken for u, row in zip(train.users, drawn, strict=True) for i in row)
 
 
-def test_negatives_are_uniform_over_untaken_items() -> None:
+def test_negatives_are_uniform_over_unseen_items() -> None:
     train = small_interactions(users=2, items=40, per_user=10)
     drawn = NegativeSampler(train).sample(np.zeros(30_000, dtype=np.int64), 1, Rng(1).numpy("negatives"))
     counts = np.bincount(drawn.ravel(), minlength=40)
-    untaken = counts[counts > 0]
-    assert len(untaken) == 30
-    assert abs(untaken - 1000).max() < 6 * np.sqrt(1000)  # six standard deviations of a binomial count
+    unseen = counts[counts > 0]
+    assert len(unseen) == 30
+    assert abs(unseen - 1000).max() < 6 * np.sqrt(1000)  # six standard deviations of a binomial count
 
 
 def test_same_generator_name_same_negatives() -> None:

@@ -130,7 +130,9 @@ def test_goodreads_keeps_rows_whose_rating_was_not_given(tmp_path: Path) -> None
     assert data.times[2] == 1508258411000000
 
 
-def test_a_named_set_is_read_from_its_archive_and_nothing_is_unpacked_beside_it(tmp_path: Path) -> None:
+def test_a_built_in_dataset_is_read_from_its_archive_and_nothing_is_unpacked_next_to_it(
+    tmp_path: Path,
+) -> None:
     with zipfile.ZipFile(tmp_path / "ml-100k.zip", "w") as archive:
         archive.writestr("ml-100k/u.data", "1\t10\t3\t881250949\n2\t20\t4\t881250950\n")
     tmp_path.chmod(0o500)
@@ -181,7 +183,7 @@ def test_files_of_several_layouts_are_refused(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_columns_of_a_named_set_can_be_overridden(tmp_path: Path) -> None:
+def test_columns_of_a_built_in_dataset_can_be_overridden(tmp_path: Path) -> None:
     write_goodreads(tmp_path)
     data = read(
         "goodreads-history-biography", data_dir=tmp_path, columns=Columns(value="rating")

@@ -32,7 +32,7 @@ def test_validation_is_history_for_test_and_not_for_validation() -> None:
     assert task_of(split, "test").seen.items.tolist() == [0, 1]
 
 
-def test_an_empty_part_and_one_without_judged_users_are_refused() -> None:
+def test_an_empty_part_and_one_without_evaluated_users_are_refused() -> None:
     with pytest.raises(DataError, match="validation part of the split has no events"):
         task_of(split_of([(0, 0)], [], [(0, 1)], users=1, items=2), "validation")
     with pytest.raises(DataError, match="None of the 1 users of the test part"):

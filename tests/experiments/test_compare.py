@@ -23,7 +23,7 @@ SPLIT = small_split()
         (EvaluationConfig(protocols=("full", "sampled")), "needs 100 items that a user has no event with"),
     ],
 )
-def test_what_cannot_be_judged_is_refused_before_the_first_fit(
+def test_what_cannot_be_evaluated_is_refused_before_the_first_fit(
     evaluation: EvaluationConfig, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compare, "fit", lambda *_: pytest.fail("it began to train"))

@@ -78,7 +78,7 @@ def test_the_baseline_is_deployed(told):
     assert all(one.relevance <= one.best for one in demo.rounds)
 
 
-def test_the_example_is_the_list_that_was_judged(told):
+def test_the_example_is_the_list_that_was_evaluated(told):
     demo, _ = told
     for trial in demo.results:
         user = trial.full[0].users[0]

@@ -8,7 +8,7 @@ from towpath.kernels.batch_shuffle import assign_batches
 
 
 @pytest.mark.parametrize(("rows", "size"), [(1, 1), (5, 8), (8, 8), (9, 4), (1_000, 64), (50_000, 4_096)])
-def test_every_row_is_dealt_once_and_batches_are_full_and_in_order(rows: int, size: int) -> None:
+def test_every_row_is_assigned_once_and_batches_are_full_and_in_order(rows: int, size: int) -> None:
     assignment = assign_batches(rows, size, np.random.default_rng(0))
     order = assignment.column(np.arange(rows, dtype=np.int32))
     assert sorted(order.tolist()) == list(range(rows))

@@ -105,7 +105,7 @@ def test_the_best_and_the_second_best_of_every_measure_are_marked(results: Exper
             assert [cell.place for cell in ranked] == [1, 2, 0]
 
 
-def test_every_claim_is_judged_where_it_speaks(results: ExperimentResults) -> None:
+def test_every_claim_is_evaluated_where_it_speaks(results: ExperimentResults) -> None:
     said = {(verdict.claim, verdict.benchmark) for verdict in results.verdicts}
     assert ("MCF is better than Pop", "Tiny") in said
     assert ("DT-MCF: weights are larger on positives", "Tiny") in said

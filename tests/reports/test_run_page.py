@@ -133,7 +133,7 @@ def test_each_warning_is_given_alone(facts: RunFacts, words: str) -> None:
     assert words in sentence
 
 
-def test_few_judged_users_are_warned_of() -> None:
+def test_few_evaluated_users_are_warned_of() -> None:
     few = {
         who: [
             replace(one, users=one.users[:50], per_user={m: v[:50] for m, v in one.per_user.items()})

@@ -74,7 +74,7 @@ def game(request: pytest.FixtureRequest) -> Artifact:
     return artifact_of(fit(split, Recipe("mf", "transport", quick)), split)
 
 
-def test_players_come_back_beside_the_scorer_and_change_nothing_about_it(
+def test_players_come_back_next_to_the_scorer_and_change_nothing_about_it(
     game: Artifact, tmp_path: Path
 ) -> None:
     save_artifact(game, tmp_path / "a")

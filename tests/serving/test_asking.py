@@ -173,14 +173,14 @@ def impressions_split() -> Split:
 def test_what_was_shown_is_hidden_only_where_asked(tmp_path: Path) -> None:
     split = impressions_split()
     model = towpath.fit(split, "mf", epochs=1, embedding_dim=4)
-    untaken = next(user for user in range(60) if not {"i0", "i1"} & set(history_of(user)))
+    user = next(user for user in range(60) if not {"i0", "i1"} & set(history_of(user)))
     towpath.save(model, split, tmp_path / "with", keep_shown=True)
     towpath.save(model, split, tmp_path / "without")
-    plain = towpath.load(tmp_path / "without").recommend(f"u{untaken}", 40)
+    plain = towpath.load(tmp_path / "without").recommend(f"u{user}", 40)
     assert {"i0", "i1"} <= set(plain.items)
     for served in (towpath.load(tmp_path / "with"), towpath.recommender(model, split)):
-        assert served.recommend(f"u{untaken}", 40) == plain
-        hidden = served.recommend(f"u{untaken}", 40, filter_shown=True)
+        assert served.recommend(f"u{user}", 40) == plain
+        hidden = served.recommend(f"u{user}", 40, filter_shown=True)
         assert set(hidden.items) == set(plain.items) - {"i0", "i1"}
     with pytest.raises(ConfigError, match="does not keep what users were shown"):
         towpath.load(tmp_path / "without").recommend("u1", filter_shown=True)

@@ -34,7 +34,7 @@ def rewrite(run: Run, **data) -> Run:
     return Run(run.folder)
 
 
-def test_judged_are_the_run_and_popularity_with_paired_differences(run) -> None:
+def test_evaluated_are_the_run_and_popularity_with_paired_differences(run) -> None:
     gaps = told.Gaps()
     models = told.rivals_of(run, run.split, None)
     evaluated = told.assess(models, run.split, 10, gaps)

@@ -24,7 +24,7 @@ def recommender(model: str) -> Recommender:
     return Recommender(artifact_of(fit(SPLIT, Recipe(model, settings={**SCORERS[model], **quick})), SPLIT))
 
 
-def taken_by(user: str) -> set[str]:
+def items_of(user: str) -> set[str]:
     code = SPLIT.train.user_ids.code(user)
     parts = (SPLIT.train, SPLIT.validation, SPLIT.test)
     return {i for part in parts for i in part.item_ids.ids(part.items[part.users == code])}
@@ -37,7 +37,7 @@ def test_seen_items_are_hidden_and_scores_fall(model: str) -> None:
         assert answer.user == user
         assert not answer.fallback
         assert len(answer.items) == len(set(answer.items)) == 12
-        assert not taken_by(user) & set(answer.items)
+        assert not items_of(user) & set(answer.items)
         assert list(answer.scores) == sorted(answer.scores, reverse=True)
 
 
@@ -85,13 +85,13 @@ def test_users_without_training_events_get_the_fallback_without_what_they_had() 
     past = replace(served.artifact.history, trained=np.arange(60) != 2)
     answer = Recommender(replace(served.artifact, history=past)).recommend("u2", k=8)
     assert answer.fallback
-    assert not taken_by("u2") & set(answer.items)
+    assert not items_of("u2") & set(answer.items)
 
 
 def test_a_user_who_has_had_nearly_everything_gets_a_short_list() -> None:
     answer = recommender("mf").recommend("u2", k=40)
     assert len(answer.items) == 40 - 12
-    assert set(answer.items) | taken_by("u2") == set(SPLIT.train.item_ids.ids(np.arange(40)))
+    assert set(answer.items) | items_of("u2") == set(SPLIT.train.item_ids.ids(np.arange(40)))
 
 
 @pytest.mark.parametrize("k", [0, -3, 41])

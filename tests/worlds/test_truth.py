@@ -14,7 +14,7 @@ from towpath.experiments.run_result import EvaluationConfig
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.worlds.store import save_world
-from towpath.worlds.truth import relevance_for, truth_beside
+from towpath.worlds.truth import relevance_for, truth_next_to
 
 WORLD, LOG = small_world(), small_log()
 
@@ -38,24 +38,24 @@ def test_ids_of_another_world_are_refused(folder: Path) -> None:
         relevance_for(rows, folder)
 
 
-def test_the_truth_is_found_beside_the_events(folder: Path, tmp_path: Path) -> None:
-    assert truth_beside(folder) == truth_beside(folder / "events.parquet") == folder
-    assert truth_beside(tmp_path) is None
-    assert truth_beside("ml-1m") is None
+def test_the_truth_is_found_next_to_the_events(folder: Path, tmp_path: Path) -> None:
+    assert truth_next_to(folder) == truth_next_to(folder / "events.parquet") == folder
+    assert truth_next_to(tmp_path) is None
+    assert truth_next_to("ml-1m") is None
 
 
 def test_truth_is_the_sum_of_relevance_over_the_lists_of_full() -> None:
     scorer = fit(LOG, Recipe("mf", "plain", {"epochs": 1})).scorer
-    judged = evaluate(scorer, LOG, protocol="truth", relevance=WORLD.relevance)
+    found = evaluate(scorer, LOG, protocol="truth", relevance=WORLD.relevance)
     wanted = evaluate(scorer, LOG, relevance=WORLD.relevance)
-    assert set(judged.per_user) == {"rel"}
-    assert np.array_equal(judged.per_user["rel"], wanted.per_user["rel"])
-    assert 0 <= judged.overall["shown_share"] <= 1
+    assert set(found.per_user) == {"rel"}
+    assert np.array_equal(found.per_user["rel"], wanted.per_user["rel"])
+    assert 0 <= found.overall["shown_share"] <= 1
     with pytest.raises(DataError, match="true relevance of every pair"):
         evaluate(scorer, LOG, protocol="truth")
 
 
-def test_a_comparison_judges_by_the_truth(folder: Path) -> None:
+def test_a_comparison_evaluates_by_the_truth(folder: Path) -> None:
     recipes = {m: Recipe("mf", m, {"epochs": 1}) for m in ("plain", "imitation")}
     inference_mode = EvaluationConfig(protocols=("full", "truth"), truth=folder)
     rows = compare_fits(LOG, recipes, seeds=(0,), evaluation=inference_mode).rows

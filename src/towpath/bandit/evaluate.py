@@ -8,7 +8,7 @@ import numpy as np
 
 from towpath.bandit.estimators import ESTIMATORS, LoggedRows, Scales, Values
 from towpath.bandit.log import BanditLog
-from towpath.bandit.overlap import Overlap, WeightedRows, judge_overlap
+from towpath.bandit.overlap import Overlap, WeightedRows, assess_overlap
 from towpath.bandit.policies import Policy, apply_policy
 from towpath.bandit.reward_model import fit_reward_model
 from towpath.bandit.tuning import tune_scales
@@ -142,7 +142,7 @@ def evaluate_policy(
         values={name: found.value for name, found in per_row.items()},
         estimates=_all_intervals(per_row, rows, scales, how),
         rows=per_row,
-        overlap=judge_overlap(weighted),
+        overlap=assess_overlap(weighted),
         scales=scales,
         logged_value=normal_interval(log.rewards),
         notes=log.notes,

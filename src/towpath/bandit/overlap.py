@@ -69,7 +69,7 @@ def item_evidence(weights: Values, actions: NDArray[np.int64], n_actions: int) -
     return np.divide(total**2, squares, out=np.zeros(n_actions), where=squares > 0)
 
 
-def judge_overlap(rows: WeightedRows) -> Overlap:
+def assess_overlap(rows: WeightedRows) -> Overlap:
     """Everything that the weights say, and a sentence for each thing that is wrong."""
     w, n = rows.weights, len(rows.weights)
     top = int(w.argmax())

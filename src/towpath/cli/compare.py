@@ -97,7 +97,7 @@ class _Request:
 
 def _evaluation_config(data: str, options: CompareOptions) -> "EvaluationConfig":
     from towpath.experiments.run_result import EvaluationConfig
-    from towpath.worlds.truth import truth_beside
+    from towpath.worlds.truth import truth_next_to
 
     return EvaluationConfig(
         protocols=cast(
@@ -105,7 +105,7 @@ def _evaluation_config(data: str, options: CompareOptions) -> "EvaluationConfig"
         ),  # checked with the data
         on=cast("Part", options.on),
         k=options.k,
-        truth=truth_beside(data),
+        truth=truth_next_to(data),
     )
 
 

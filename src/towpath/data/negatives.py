@@ -50,10 +50,10 @@ class NegativeSampler:
                 "There are no training interactions to draw negatives against; loosen the cleaning."
             )
         self.n_items = train.n_items
-        self._taken = PairSet(train)
+        self._interacted = PairSet(train)
         self._histories: Histories = train.histories
         # A user who has interacted with everything has no negative, and cannot be recommended anything.
-        self.exhausted = np.flatnonzero(self._taken.items_per_user() >= train.n_items)
+        self.exhausted = np.flatnonzero(self._interacted.items_per_user() >= train.n_items)
 
     def sample(self, users: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """`count` items without an interaction for each of `users` (b,), with replacement: (b, count)."""
@@ -65,7 +65,7 @@ class NegativeSampler:
         self, users: NDArray[np.int64], items: NDArray[np.int64], begin: int, rng: np.random.Generator
     ) -> None:
         """Put such draws into items (b, k) from column `begin` on."""
-        open_places = self._taken.draw_others(users, items, begin, rng)
+        open_places = self._interacted.draw_others(users, items, begin, rng)
         if len(open_places) == 0:
             return
         owners = users[open_places // items.shape[1]]

@@ -2,7 +2,7 @@
 
 `explicit`: every constant is known and the bound holds with probability 1 - delta. `order only`: the
 statement hides constants, or its proof does not hold as printed; the number says how terms compare, no more.
-docs/deviations.md lists what is wrong in the statements.
+docs/deviations/theory.md lists what is wrong in the statements.
 """
 
 from collections.abc import Mapping

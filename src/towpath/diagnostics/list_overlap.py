@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from towpath.bandit.log import BanditLog
-from towpath.bandit.overlap import Overlap, WeightedRows, judge_overlap
+from towpath.bandit.overlap import Overlap, WeightedRows, assess_overlap
 from towpath.bandit.policies import TopPolicy, apply_policy
 from towpath.data.interactions import Interactions
 
@@ -58,7 +58,9 @@ def overlap_of(rows: Interactions, users: Codes, lists: Codes, k: int) -> ListOv
     on_log = apply_policy(policy, log, nothing, np.zeros(len(log), dtype=np.int64))
     weights = on_log.chosen / log.propensities
     weighted = WeightedRows(weights, log.rewards, log.propensities, log.actions, on_log.mass, on_log.unseen)
-    return ListOverlap(judge_overlap(weighted), weights, log.rewards, on_log.largest_weight(log.propensities))
+    return ListOverlap(
+        assess_overlap(weighted), weights, log.rewards, on_log.largest_weight(log.propensities)
+    )
 
 
 def _bandit_log(rows: Interactions, place: Codes) -> BanditLog:

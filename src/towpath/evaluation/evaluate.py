@@ -44,7 +44,7 @@ from towpath.ranking.top_k import rank_targets
 # True relevance of every pair: an array (users, items), or a function of user codes (n, 1) and items (n, k).
 Relevance = NDArray[np.floating] | Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.floating]]
 
-# The ranks of the targets of a block (t,), and its users' lists of the best candidates (b, places).
+# The ranks of the targets of a block (t,), and its users' lists of the best candidates (b, slots).
 RankedBlock = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
@@ -117,10 +117,10 @@ class RankingJob:
     negatives: Negatives | None
     rest: Rest | None
 
-    def ranked(self, scorer: Scorer, places: int, part: int = 0, parts: int = 1) -> Iterator[RankedBlock]:
+    def ranked(self, scorer: Scorer, slots: int, part: int = 0, parts: int = 1) -> Iterator[RankedBlock]:
         """The blocks in order, or every so many-th of them from `part` on."""
         blocks = islice(blocks_of(self.task, self.negatives), part, None, parts)
-        return _ranked(scorer, self.task, blocks, places, self.rest)
+        return _ranked(scorer, self.task, blocks, slots, self.rest)
 
 
 def ranking_job(split: Split, protocol: EvalProtocol, on: Part, options: EvaluationOptions) -> RankingJob:
@@ -232,7 +232,7 @@ def _check(protocol: str, on: str, k: int, n_items: int) -> None:
 
 
 def _ranked(
-    scorer: Scorer, task: RankingTask, blocks: Iterable[TargetBlock], places: int, rest: Rest | None = None
+    scorer: Scorer, task: RankingTask, blocks: Iterable[TargetBlock], slots: int, rest: Rest | None = None
 ) -> Iterator[RankedBlock]:
     """The ranks of each block's targets, and its users' lists."""
     for block in blocks:
@@ -240,18 +240,18 @@ def _ranked(
         if rest is not None:
             scores = rest(scores, block.candidates.users, block.candidates.items.numpy())
         found = rank_targets(scores, block.rows, block.columns, name=_namer(task, block)).cpu().numpy()
-        lists = best_of_block(scores, block.candidates, places) if places else np.empty((len(scores), 0), int)
+        lists = best_of_block(scores, block.candidates, slots) if slots else np.empty((len(scores), 0), int)
         yield found, lists
 
 
 def _gathered(
-    task: RankingTask, places: int, ranked: Iterable[RankedBlock]
+    task: RankingTask, slots: int, ranked: Iterable[RankedBlock]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The rank of every target (m,) and every user's list of the best `places` candidates (n, places)."""
+    """The rank of every target (m,) and every user's list of the best `slots` candidates (n, slots)."""
     # Filled in place. Small results kept from every block would lie between the large tensors that are freed
     # and hinder their reuse: at 100,000 x 100,000 the process grew to 20 GB that way.
     ranks = np.empty(len(task.targets))
-    lists = np.empty((len(task.users), places), dtype=np.int64)
+    lists = np.empty((len(task.users), slots), dtype=np.int64)
     target = user = 0
     for found, listed in ranked:
         ranks[target : target + len(found)] = found
@@ -311,7 +311,7 @@ def _of_the_whole(task: RankingTask, lists: NDArray[np.int64]) -> dict[str, floa
 
 
 def _support(task: RankingTask, lists: NDArray[np.int64]) -> dict[str, float]:
-    """shown_share: the share of all places whose pair the training log has shown already."""
+    """shown_share: the share of all slots whose pair the training log has shown already."""
     listed = lists >= 0
     users = np.broadcast_to(task.users[:, None], lists.shape)[listed]
     known = PairSet(task.split.train.rows).contains(users, lists[listed])

@@ -134,17 +134,17 @@ def _table(recommender: Recommender, audience: Audience, some: slice, lists: Top
     there = lists.items != NOTHING
     rows, places = np.nonzero(there)
     if audience.ids is None:
-        users = _taken(recommender.artifact.user_ids, audience.codes[some][rows])
+        users = _ids_of(recommender.artifact.user_ids, audience.codes[some][rows])
     else:
         users = audience.ids.take(pa.array(rows + some.start))
     columns: list[Any] = [  # arrays of several types
         users,
-        _taken(recommender.artifact.item_ids, lists.items[there]),
+        _ids_of(recommender.artifact.item_ids, lists.items[there]),
         pa.array((places + 1).astype(np.int32)),
         pa.array(lists.scores[there]),
     ]
     return pa.table(columns, schema=_schema(recommender, audience))
 
 
-def _taken(vocabulary: Vocabulary, codes: NDArray[np.int64]) -> pa.Array:
+def _ids_of(vocabulary: Vocabulary, codes: NDArray[np.int64]) -> pa.Array:
     return vocabulary.values.take(pa.array(codes))

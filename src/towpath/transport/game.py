@@ -184,7 +184,7 @@ class TransportLearner(Learner):
     def _relaxed_part(self, scores: Tensor, risk: Tensor, game: GameBatch) -> Tensor:
         """-penalty * E_f[g] with a gradient, shortened to its share of the risk's gradient in the scores.
 
-        Unshortened it is of another scale than the risk and drowns it (docs/deviations.md).
+        Unshortened it is of another scale than the risk and drowns it (docs/deviations/).
         """
         settings = self._settings
         with torch.no_grad():

@@ -7,7 +7,7 @@ of f and g a Lipschitz critic, whose largest value of E_w[g] - E_f[g] is the Was
 two times its Lipschitz constant. Each player descends or ascends its own payoff, the others held fixed.
 
 Measures are normalised: weights have mean one over the pairs they range over. The paper's raw sums are
-`literal`: they let the masses of w and f differ, which is what makes them degenerate (docs/deviations.md).
+`literal`: they let the masses of w and f differ, which is what makes them degenerate (docs/deviations/).
 """
 
 from typing import Literal

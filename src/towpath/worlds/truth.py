@@ -14,7 +14,7 @@ from towpath.errors import DataError
 from towpath.worlds.store import ITEMS, TRUTH, USERS
 
 
-def truth_beside(data: str | Path) -> Path | None:
+def truth_next_to(data: str | Path) -> Path | None:
     """The folder of the world whose events these are: the path itself or its parent; None otherwise."""
     path = Path(data)
     return next((place for place in (path, path.parent) if (place / TRUTH).is_file()), None)

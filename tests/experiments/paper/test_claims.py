@@ -78,7 +78,7 @@ def test_one_seed_decides_nothing() -> None:
     assert "One seed" in verdict.evidence
 
 
-def test_what_is_not_there_is_not_judged() -> None:
+def test_what_is_not_there_is_not_evaluated() -> None:
     here = found({"MCF": (0.3, 0.3)})
     assert Better("DT-MCF", "MCF").assess(here) is None
     assert BestIsTransport().assess(here) is None

@@ -104,7 +104,7 @@ def test_quick_is_small_and_says_what_it_stands_for() -> None:
     assert (settings["epochs"], settings["pretrain_epochs"]) == (3, 1)
 
 
-def test_a_restricted_experiment_keeps_what_its_sweep_is_drawn_beside() -> None:
+def test_a_restricted_experiment_keeps_what_its_sweep_is_drawn_next_to() -> None:
     one = restrict(experiment_named("figure-2c"), ["ml-1m"], ["margin players"])
     assert list(one.methods) == ["MCF"]
     assert [sweep.name for sweep in one.sweeps] == ["margin players"]

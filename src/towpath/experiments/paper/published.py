@@ -1,7 +1,7 @@
 """The numbers that the paper publishes: mean and standard deviation over ten runs, by data set and method.
 
 Hit and NDCG are times 100. Rel is on a scale of its own: on real data no definition of the paper's text gives
-its level (docs/deviations.md), in simulations it is the relevance summed over the list, or something like it.
+its level (docs/deviations/), in simulations it is the relevance summed over the list, or something like it.
 Copied as they stand, with one misprint corrected: the deviation of DT-MCF's Hit on LastFM reads (20).
 """
 
