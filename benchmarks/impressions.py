@@ -89,7 +89,7 @@ def fit_in_world(world: World, split: Split, about: Cell) -> Cell:
     if about["method"] == "tuned":
         recipe = tuned_plain(split, about["model"], about["settings"])
     try:
-        fitted = fit(split, recipe)
+        fitted = fit(split, recipe.suited_to(split.train))
     except TowpathError as error:  # one method that cannot is no reason to lose the others
         print(f"{about['model']} {about['method']}: {error}", flush=True)
         return {}

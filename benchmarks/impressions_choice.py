@@ -35,6 +35,7 @@ KINDS = ((0.0, 0.6), (0.1, 0.6), (0.5, 0.6), (1.0, 0.6), (0.5, 0.2), (0.5, 0.9))
 Space = dict[str, tuple[Any, ...]]  # values of any type
 RATES: Space = {"learning_rate": (0.003, 0.01, 0.03), "l2": (0.002, 0.005, 0.01, 0.02, 0.04, 0.08)}
 SPACES: dict[str, Space] = {
+    "plain": {**RATES, "negatives": (3, 10, 20)},
     "shown": RATES,
     "imitation": RATES,
     "esmm": RATES,
@@ -62,16 +63,25 @@ def main() -> None:
     asked = arguments()
     torch.set_num_threads(1)
     kept = Kept(asked.kept)
-    rows = []
+    rows = known_rows(asked.out.with_name(asked.out.name + ".csv"))
     for method in asked.methods:
         candidates = drawn(SPACES[method])
         cells = list(all_cells(method, candidates, numbers(asked.worlds), kept))
-        rows.append(row_of(method, candidates, np.array(cells)))
+        rows[method] = row_of(method, candidates, np.array(cells))
     heads = ("method", "chosen by validation", "true clicks", "of the best by the truth, %")
     worlds = len(KINDS) * len(numbers(asked.worlds))
     write_rows(
-        asked.out, f"Defaults chosen among {BUDGET} settings of each method in {worlds} worlds", heads, rows
+        asked.out,
+        f"Defaults chosen among {BUDGET} settings of each method in {worlds} worlds",
+        heads,
+        [rows[method] for method in SPACES if method in rows],
     )
+
+
+def known_rows(table: Path) -> dict[str, list[str]]:
+    """The rows of methods that were searched before."""
+    lines = table.read_text().splitlines()[1:] if table.is_file() else []
+    return {row[0]: row for row in (line.split(",") for line in lines)}
 
 
 def drawn(space: Space) -> list[dict[str, Any]]:

@@ -103,7 +103,8 @@ def with_features(parts: list[Interactions], folder: Path) -> list[Interactions]
 def evaluated(split: Split, about: Cell) -> Cell:
     """The numbers of one fit."""
     try:
-        fitted = fit(split, Recipe(about["model"], about["method"], about["settings"], about["seed"]))
+        recipe = Recipe(about["model"], about["method"], about["settings"], about["seed"])
+        fitted = fit(split, recipe.suited_to(split.train))
     except TowpathError as error:
         print(f"{about['method']}: {error}", flush=True)
         return {}

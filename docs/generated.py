@@ -106,7 +106,14 @@ def _note(name: str, kind: Any) -> str:  # a type of Scorer, or a Method
     )
     defaults = ", ".join(f"`{key}={_shown(value)}`" for key, value in changed.items())
     differs = f"Changes these defaults of the fit loop: {defaults}." if defaults else ""
-    return " ".join(filter(None, [_EXPLAINED.get(name, ""), differs]))
+    on_impressions: Mapping[str, Mapping[str, Any]] = getattr(kind, "on_impressions", {})
+    there = [
+        f"Defaults of `{model}` on a log of impressions: "
+        + ", ".join(f"`{key}={_shown(value)}`" for key, value in settings.items())
+        + "."
+        for model, settings in on_impressions.items()
+    ]
+    return " ".join(filter(None, [_EXPLAINED.get(name, ""), differs, *there]))
 
 
 def _commands(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:

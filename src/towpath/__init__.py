@@ -185,7 +185,8 @@ def fit(
     from towpath.methods.recipe import Recipe
     from towpath.methods.run import fit
 
-    return fit(split, Recipe(model, method, settings, seed, device), watch=on_epoch)
+    recipe = Recipe(model, method, settings, seed, device).suited_to(split.train)
+    return fit(split, recipe, watch=on_epoch)
 
 
 def evaluate(

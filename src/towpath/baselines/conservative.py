@@ -14,7 +14,7 @@ class ConservativeSettings(Settings):
     """Settings of conservative learning."""
 
     conservatism: float = Field(
-        1.0,
+        0.3,
         ge=0,
         description="Price of scoring the catalogue higher than what was shown; 0: shown pairs only.",
     )

@@ -21,9 +21,9 @@ class CounterfactualSettings(Settings):
     """Settings of ESCM2."""
 
     counterfactual: float = Field(
-        0.1, ge=0, description="Weight of the inverse-propensity risk of the click given the showing."
+        0.3, ge=0, description="Weight of the inverse-propensity risk of the click given the showing."
     )
-    floor: float = Field(0.05, gt=0, le=1, description="Chances of being shown below this are raised to it.")
+    floor: float = Field(0.02, gt=0, le=1, description="Chances of being shown below this are raised to it.")
 
 
 def product_loss(shown: Tensor, click: Tensor, labels: Tensor) -> Tensor:

@@ -153,7 +153,7 @@ def make_propensity(train: Interactions, settings: PropensitySettings, rng: Rng)
 def _logged_source(train: Interactions) -> str:
     """Where propensities come from if nobody says: the best that the log has."""
     log = train.impressions
-    if log is None or log.labels is None or log.labels.all():
+    if log is None or not train.knows_unclicked:
         return "popularity"
     logged = log.propensities is not None and bool((log.propensities > 0).all())
     return "given" if logged else "exposure"

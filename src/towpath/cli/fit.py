@@ -156,7 +156,7 @@ def _plan(data: str, recipe: "Recipe", options: FitOptions, prepare: Preparation
     _say_sizes(split, output)
     for sentence in unseen_values(split.train.user_features, split.train.item_features):
         output.say(sentence)
-    return Plan(split, recipe, {**record, **files})
+    return Plan(split, recipe.suited_to(split.train), {**record, **files})
 
 
 def _say_sizes(split: "Split", output: Output) -> None:
@@ -184,7 +184,7 @@ def _plan_of_split(
     with output.working(f"Reading {folder}"):
         split = load_split(folder)
     _say_sizes(split, output)
-    return Plan(split, recipe, preparation_of(folder))
+    return Plan(split, recipe.suited_to(split.train), preparation_of(folder))
 
 
 def _train(run: "Run", plan: "Plan", output: Output, tracker: "MlflowLogger | None") -> "Fit":

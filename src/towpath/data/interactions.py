@@ -133,6 +133,12 @@ class Interactions:
         """Every row of the log: the impressions of a table of positives, or the table itself."""
         return self if self.impressions is None else self.impressions
 
+    @property
+    def knows_unclicked(self) -> bool:
+        """Whether the log says what was shown and not clicked."""
+        labels = self.rows.labels
+        return labels is not None and not bool(labels.all())
+
     def with_features(self, users: FeatureTable | None, items: FeatureTable | None) -> "Interactions":
         """The same events with these features."""
         return replace(self, user_features=users, item_features=items)

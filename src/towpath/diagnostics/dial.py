@@ -41,7 +41,7 @@ def dial_of(scorer: Scorer, split: Split, k: int = 10) -> Dial | None:
     e is the score of a critic, a small factorisation that tells shown pairs from the rest of the catalogue.
     """
     log = split.train.impressions
-    if log is None or log.labels is None or log.labels.all():
+    if log is None or not split.train.knows_unclicked:
         return None
     draw, train = Rng(0).numpy("dial"), split.train
     known = np.flatnonzero(train.histories.lengths)

@@ -49,6 +49,7 @@ def compare_fits(
         raise ConfigError("A comparison needs at least one model and one seed.")
     for recipe in recipes.values():  # wrong settings are reported before the first fit
         recipe.resolve()
+    recipes = {label: recipe.suited_to(split.train) for label, recipe in recipes.items()}
     if "truth" in evaluation.protocols:
         _truth(split, evaluation)
     for protocol in evaluation.protocols:

@@ -151,7 +151,7 @@ def _recommend(start: Start, arm: Arm, log: Interactions, number: int) -> tuple[
         scores = _hide(np.zeros(start.world.relevance.shape, dtype=np.float32), start, log)
         return scores, float((start.settings.k / np.isfinite(scores).sum(axis=1)).mean())
     split = split_leave_last_two(log)
-    fitted = fit(split, replace(arm.recipe, seed=start.seed + number))
+    fitted = fit(split, replace(arm.recipe, seed=start.seed + number).suited_to(split.train))
     promised = evaluate(fitted.scorer, split, k=start.settings.k).metrics()["hit"]
     return _hide(_scores(fitted.scorer, log), start, log), promised
 

@@ -280,7 +280,7 @@ def _try(split: Split, recipe: Recipe) -> tuple[Recipe, Trial]:
 
 def _trial(split: Split, recipe: Recipe) -> Trial:
     try:
-        fitted = fit(split, recipe)
+        fitted = fit(split, recipe.suited_to(split.train))
     except (TrainingError, ConfigError) as error:
         return Trial(recipe.named_settings, recipe.seed, {}, 0, 0, 0.0, str(error), recipe.resolved())
     return Trial(

@@ -33,6 +33,9 @@ class Method(Generic[S]):
 
     # Defaults of the fit loop that differ for this method.
     training: Mapping[str, Any] = field(default_factory=dict)
+    # Defaults on a log that says what was shown and not clicked, of the fit loop or of the method, by the
+    # name of the model. Only for methods that know other logs too.
+    on_impressions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Raises a ConfigError if the settings of the loop and of the method do not go together.
     refuse: Callable[[TrainingSettings, S], None] = _nothing_to_refuse
     # The settings worth searching, in the order in which they are searched, each with the values worth

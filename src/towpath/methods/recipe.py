@@ -1,9 +1,10 @@
 """Everything a fit depends on besides the data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from towpath.data.interactions import Interactions
 from towpath.device import device_named
 from towpath.errors import ConfigError, unknown_name
 from towpath.methods.registry import AnyMethod, method_name, method_named
@@ -57,6 +58,13 @@ class Recipe:
     def named_settings(self) -> dict[str, Any]:
         """What was set, ready for JSON."""
         return named(self.settings)
+
+    def suited_to(self, train: Interactions) -> "Recipe":
+        """The same recipe with the defaults of its method for logs of impressions set, where this is one."""
+        if not train.knows_unclicked:
+            return self
+        defaults = method_named(self.method).on_impressions.get(self.model_name, {})
+        return replace(self, settings={**defaults, **self.settings})
 
     def resolve(self) -> Resolved:
         """Every setting as it will be used.

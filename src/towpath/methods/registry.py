@@ -43,19 +43,22 @@ AnyMethod = str | Method[Any]  # a name, or a method of the user's own, whatever
 
 GROUP = "towpath.methods"
 
-# Rates and penalties chosen by validation in worlds of their own (benchmarks.impressions_choice); those of
-# esmm, escm2 and conservative are the pair that suited `shown` best of four. They learn from shown pairs
-# first, so few others are added.
+# Settings on impressions, those of mf, chosen by validation in worlds of their own, each method with the same
+# budget (benchmarks.impressions_choice). Methods that start from shown pairs add few others.
+PLAIN = {"learning_rate": 0.01, "l2": 0.01, "negatives": 10}
+IPW = {"learning_rate": 0.01, "l2": 0.02, "floor": 0.3, "power": 0.25}
+EXPOSURE = {"ridge_users": 30.0, "ridge_items": 3.0, "prior_weight": 0.0, "known_exposure": True}
 SHOWN = {"learning_rate": 0.003, "l2": 0.04, "negatives": 3}
 IMITATION = {"learning_rate": 0.003, "l2": 0.02, "negatives": 3}
-IMPRESSIONS = {"learning_rate": 0.01, "l2": 0.02, "negatives": 3}
-
+ESCM2 = {"learning_rate": 0.01, "l2": 0.02, "negatives": 3}
+CONSERVATIVE = {"learning_rate": 0.01, "l2": 0.04, "negatives": 3}
 
 _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
     Method(
         "plain",
         PlainSettings,
         PlainLearner,
+        on_impressions={"mf": PLAIN},
         grid=grids.FIT,
         softmax=True,
         value_weights=True,
@@ -74,11 +77,18 @@ _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
         weigh_pairs=weigh_pairs,
         critic_values=critic_values,
     ),
-    Method("ipw", InversePropensitySettings, InversePropensityLearner, grid={**grids.FIT, **grids.IPW}),
+    Method(
+        "ipw",
+        InversePropensitySettings,
+        InversePropensityLearner,
+        on_impressions={"mf": IPW},
+        grid={**grids.FIT, **grids.IPW},
+    ),
     Method(
         "expomf",
         ExposureSettings,
         ExposureLearner,
+        on_impressions={"mf": EXPOSURE},
         refuse=refuse_batches,
         grid=grids.EXPOSURE,
         models=("mf",),
@@ -119,21 +129,21 @@ _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
         "imitation", NoSettings, by_risk(imitation_risk), IMITATION, grid=grids.FIT, needs_impressions=True
     ),
     Method(
-        "esmm", NoSettings, by_risk(esmm_risk, heads=2), IMPRESSIONS, grid=grids.FIT, needs_impressions=True
+        "esmm", NoSettings, by_risk(esmm_risk, heads=2), IMITATION, grid=grids.FIT, needs_impressions=True
     ),
     Method(
         "escm2",
         CounterfactualSettings,
         by_risk(escm2_risk, heads=2),
-        IMPRESSIONS,
-        grid={**grids.FIT, "counterfactual": (0.01, 0.1, 1.0)},
+        ESCM2,
+        grid={**grids.FIT, "counterfactual": (0.01, 0.1, 0.3, 1.0)},
         needs_impressions=True,
     ),
     Method(
         "conservative",
         ConservativeSettings,
         by_risk(conservative_risk),
-        {**IMPRESSIONS, "negatives": 10},
+        CONSERVATIVE,
         grid={**grids.FIT, "conservatism": (0.1, 0.3, 1.0, 3.0)},
         needs_impressions=True,
     ),

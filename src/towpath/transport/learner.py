@@ -11,10 +11,8 @@ from towpath.transport.settings import TransportSettings
 
 def transport_learner(task: TrainingTask, settings: TransportSettings) -> Learner:
     """On impressions where the log has them, otherwise the game; the game too where players were named."""
-    log = task.train.impressions
-    positives_alone = log is None or log.labels is None or bool(log.labels.all())
     wanted = settings.solver == "game" or settings.players == "models"  # only the game has players
-    if wanted or (settings.solver == "auto" and positives_alone):
+    if wanted or (settings.solver == "auto" and not task.train.knows_unclicked):
         return TransportLearner(task, settings)
     if isinstance(task.scorer, Factorization):
         return ImpressionLearner(task, settings)
