@@ -27,18 +27,17 @@ from benchmarks.impressions import SIZES, Cell, Kept, interval, numbers, write_r
 from towpath.data.split import Split, split_leave_last_two
 from towpath.diagnostics.dial import dial_of
 from towpath.evaluation.evaluate import evaluate
-from towpath.kernels.heads import HeadTask, vectors_and_biases
+from towpath.kernels.heads import BlockTask, HeadTask, vectors_and_biases
 from towpath.methods.recipe import Recipe
 from towpath.models.registry import model_type
 from towpath.models.scorer import Scorer, sizes_of
 from towpath.rng import Rng
 from towpath.training.fit import EpochMetrics
-from towpath.training.impressions import ImpressionBatch
 from towpath.training.task import TrainingTask
 from towpath.transport.impressions.deploy import Sum
 from towpath.transport.impressions.held_out import HeldOut
 from towpath.transport.impressions.learner import ImpressionLearner
-from towpath.transport.impressions.members import CLICK, LIKENESS, RELEVANCE
+from towpath.transport.impressions.members import LIKENESS, RELEVANCE
 from towpath.transport.impressions.stack import stack_heads
 from towpath.worlds.latent import LatentWorld, make_latent_world
 from towpath.worlds.world import World
@@ -76,29 +75,32 @@ class PieceLearner(ImpressionLearner):
         self._margins = (scores - last) / spread if number > 1 else np.zeros_like(scores)
         return super().epoch(number)
 
-    def task_of(self, batch: ImpressionBatch, held_out: HeldOut | None) -> HeadTask:
+    def task_of(self, pairs: HeadTask, block: BlockTask) -> tuple[HeadTask, BlockTask]:
         """The task of the library, with the critic's draws or the weights of shown pairs changed."""
-        task, users = super().task_of(batch, held_out), batch.context.users.numpy()
+        users = pairs.users.numpy()
         if "share" in self._piece:
-            return self._against_lists(task, users)
+            return self._against_lists(pairs, block)
         if "slope" in self._piece:
-            margins = self._margins[users, batch.items[:, 0].numpy()]
+            margins = self._margins[users, pairs.items[:, 0].numpy()]
             margins = np.where(np.isfinite(margins), margins, 0)  # what was clicked is in no list
             bound = self._piece["bound"]
             w = torch.from_numpy(np.clip(np.exp(self._piece["slope"] * margins), 1 / bound, bound)).float()
-            task.weights[:, 0, RELEVANCE] *= w / w.mean()
-        return task
+            pairs.weights[:, 0, RELEVANCE] *= w / w.mean()
+        return pairs, block
 
-    def _against_lists(self, task: HeadTask, users: np.ndarray) -> HeadTask:
-        items, weights = task.items.clone(), task.weights.clone()
-        places = self._draw.integers(K, size=(len(users), items.shape[1] - 1))
-        listed = torch.from_numpy(self._lists[users[:, None], places])
-        swap = torch.from_numpy(self._draw.random(listed.shape) < self._piece["share"])
-        items[:, 1:] = torch.where(swap, listed, items[:, 1:])
-        weights[:, 1:, CLICK] *= ~swap
-        mean = weights[:, 1:, LIKENESS].mean()
-        weights[:, 1:, LIKENESS] = torch.where(swap, mean, weights[:, 1:, LIKENESS])
-        return HeadTask(task.users, items, task.targets, weights)
+    def _against_lists(self, pairs: HeadTask, block: BlockTask) -> tuple[HeadTask, BlockTask]:
+        """A share of the critic's negatives from f's own lists, one for each impression."""
+        users, share = pairs.users.numpy(), self._piece["share"]
+        listed = torch.from_numpy(self._lists[users, self._draw.integers(K, size=len(users))])
+        weights = torch.zeros_like(pairs.weights)
+        weights[:, 0, LIKENESS] = share * block.weights[:, LIKENESS].sum() / len(users)
+        block.weights[:, LIKENESS] *= 1 - share
+        return HeadTask(
+            pairs.users,
+            torch.cat([pairs.items, listed[:, None]], 1),
+            torch.cat([pairs.targets, torch.zeros_like(pairs.targets)], 1),
+            torch.cat([pairs.weights, weights], 1),
+        ), block
 
     def weigh(self, held_out: HeldOut) -> float:
         """The weights of the heads, and of the Wasserstein critics where there are some."""

@@ -287,23 +287,21 @@ def no_prefetch(loop: Any) -> Any:
 
 
 def library_of_heads() -> list[Row]:
-    """A batch of the library of transport on impressions: 12 members with three heads (compiled_heads)."""
-    rng, members, n_heads, dim = draws(), 12, 3, 16
+    """A batch of the library of transport on impressions: 9 members with three heads (compiled_heads)."""
+    rng, members, n_heads, dim = draws(), 9, 3, 16
     width = members * (dim + n_heads)
     tables = heads.Tables(
         *(torch.randn(rows, width, generator=rng) for rows in (700, 400)), torch.zeros(n_heads, members)
     )
-    users, items = torch.randint(700, (256,), generator=rng), torch.randint(400, (256, 4), generator=rng)
-    targets = torch.rand(256, 4, n_heads, generator=rng).round()
-    task = heads.HeadTask(users, items, targets, torch.ones(256, 4, n_heads))
+    users, items = torch.randint(700, (670,), generator=rng), torch.randint(400, (670, 1), generator=rng)
+    targets = torch.rand(670, 1, n_heads, generator=rng).round()
+    task = heads.HeadTask(users, items, targets, torch.ones(670, 1, n_heads))
     each = heads.MemberTask(torch.ones(n_heads, members), torch.full((members,), 0.02))
-    given = (tables, task, each, (False, False))
+    block = heads.BlockTask(torch.arange(430), torch.arange(16), torch.ones(16, n_heads, 430))
+    pairs, whole = (tables, task, each, (False, False), None), (tables, task, each, (False, False), block)
     return [
-        (
-            "gradients of a library of heads",
-            partial(heads.head_gradients, *given),
-            partial(heads._by_autograd, *given),
-        )
+        (what, partial(heads.head_gradients, *given), partial(heads._by_autograd, *given))
+        for what, given in (("gradients of heads, pairs", pairs), ("gradients of heads, with a block", whole))
     ]
 
 

@@ -32,6 +32,20 @@ class HeadTask(NamedTuple):
     weights: Tensor  # (b, k, H) how much a pair counts for a head; 0: not at all
 
 
+class BlockTask(NamedTuple):
+    """Users and items of which every pair counts, as a negative: all heads should say no."""
+
+    users: Tensor  # (n,) codes, each once
+    items: Tensor  # (s,) codes, each once
+    weights: Tensor  # (s, H, n) how much a pair counts for a head; 0: not at all
+
+    def pairs(self) -> HeadTask:
+        """The same as pairs, one by one."""
+        weights = self.weights.permute(2, 0, 1)
+        items = self.items.expand(len(self.users), -1)
+        return HeadTask(self.users, items, torch.zeros_like(weights), weights)
+
+
 class MemberTask(NamedTuple):
     """What each member minimises."""
 
@@ -68,26 +82,43 @@ def head_risk(tables: Tables, task: HeadTask, members: MemberTask) -> Tensor:
 
 
 def head_gradients(
-    tables: Tables, task: HeadTask, members: MemberTask, sparse: tuple[bool, bool]
+    tables: Tables,
+    task: HeadTask,
+    members: MemberTask,
+    sparse: tuple[bool, bool],
+    block: BlockTask | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of `head_risk`; a `sparse` one, of users or items, holds the rows of the batch only."""
-    if not usable(tables.users, tables.items):
-        return _by_autograd(tables, task, members, sparse)
-    from towpath.kernels.compiled_heads import head_gradients as loop
+    """The gradients of `head_risk`, added up for the pairs of a task and of a block.
 
-    user_rows, of_users = _places(tables.users, task.users, sparse[0])
-    item_rows, of_items = _places(tables.items, task.items, sparse[1])
-    width = tables.users.shape[1]
-    found = torch.zeros(user_rows, width), torch.zeros(item_rows, width), torch.zeros_like(tables.bias)
-    pairs = (task.users, task.items, of_users.places, of_items.places, task.targets, task.weights)
-    loop(*arrays(*tables, *pairs, *members, *found))
-    return of_users.whole(found[0], tables.users), of_items.whole(found[1], tables.items), found[2]
+    A `sparse` one, of users or items, holds the rows of the batch only.
+    """
+    if not usable(tables.users, tables.items):
+        return _by_autograd(tables, task, members, sparse, block)
+    from towpath.kernels import compiled_heads as loops
+
+    user_codes, item_codes = [task.users], [task.items]
+    if block is not None:
+        user_codes, item_codes = [task.users, block.users], [task.items, block.items]
+    of_users = _places(tables.users, user_codes, sparse[0])
+    of_items = _places(tables.items, item_codes, sparse[1])
+    found = Tables(of_users.zeros, of_items.zeros, torch.zeros_like(tables.bias))
+    pairs = (task.users, task.items, of_users.places[0], of_items.places[0], task.targets, task.weights)
+    loops.head_gradients(*arrays(*tables, *pairs, *members, *found))
+    if block is not None:
+        places = of_users.places[1], of_items.places[1]
+        given = (*tables, block.users, block.items, *places, block.weights, *members, *found)
+        loops.block_gradients(*arrays(*given))
+    return of_users.whole(found.users, tables.users), of_items.whole(found.items, tables.items), found.bias
 
 
 class _Places(NamedTuple):
-    """Where each code adds up, and which row of the table that is; no rows: it is the code itself."""
+    """Where codes add up: rows of zeros, the row of each code, and which row of the table that is.
 
-    places: Tensor
+    No `rows`: it is the code itself.
+    """
+
+    zeros: Tensor
+    places: list[Tensor]
     rows: Tensor | None
 
     def whole(self, values: Tensor, table: Tensor) -> Tensor:
@@ -98,20 +129,29 @@ class _Places(NamedTuple):
         )
 
 
-def _places(table: Tensor, codes: Tensor, sparse: bool) -> tuple[int, _Places]:
-    """How many rows of gradient there are, and where each code adds up."""
+def _places(table: Tensor, codes: list[Tensor], sparse: bool) -> _Places:
+    """Where each of these codes adds up."""
     if not sparse:
-        return len(table), _Places(codes, None)
-    rows, places = numbered(codes)
-    return len(rows), _Places(places, rows)
+        return _Places(torch.zeros_like(table), codes, None)
+    rows, places = numbered(torch.cat([some.flatten() for some in codes]))
+    parts = torch.split(places, [some.numel() for some in codes])
+    shaped = [part.view(some.shape) for part, some in zip(parts, codes, strict=True)]
+    return _Places(torch.zeros(len(rows), table.shape[1]), shaped, rows)
 
 
 def _by_autograd(
-    tables: Tables, task: HeadTask, members: MemberTask, sparse: tuple[bool, bool]
+    tables: Tables,
+    task: HeadTask,
+    members: MemberTask,
+    sparse: tuple[bool, bool],
+    block: BlockTask | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     with torch.enable_grad():
         own = Tables(*(t.detach().requires_grad_() for t in tables))
-        of_users, of_items, of_bias = torch.autograd.grad(head_risk(own, task, members), own)
+        risk = head_risk(own, task, members)
+        if block is not None:
+            risk = risk + head_risk(own, block.pairs(), members)
+        of_users, of_items, of_bias = torch.autograd.grad(risk, own)
     if sparse[0]:
         of_users = of_users.to_sparse(1).coalesce()
     if sparse[1]:

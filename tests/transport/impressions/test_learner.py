@@ -7,16 +7,14 @@ import torch
 
 from small_impressions import small_log, small_world
 from towpath.evaluation.evaluate import evaluate
-from towpath.kernels.heads import HeadTask
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.factorization import Factorization
-from towpath.models.scorer import sizes_of
 from towpath.rng import Rng
 from towpath.training.impressions import ImpressionBatches
+from towpath.transport.impressions.batches import Draws, LibraryBatches
 from towpath.transport.impressions.held_out import HeldOut, hold_out
-from towpath.transport.impressions.library import Library
-from towpath.transport.impressions.members import MIXES, member_task, members_of
+from towpath.transport.impressions.members import ALONE, CLICK, HEADS, JOINT, LIKENESS, RELEVANCE, members_of
 from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.impressions.targets import head_targets, head_weights
 
@@ -40,21 +38,47 @@ def test_targets_and_weights_by_hand() -> None:
     assert (weights[:10, 1:, 0] > 0).equal(batch.shown[:10, 1:] == 0)
 
 
+def test_batches_hold_every_impression_once_and_draws_that_are_no_positives() -> None:
+    log, draws = LOG.train.rows, Draws(8, 3.0)
+    clicked, shown = set(LOG.train.pair_keys().tolist()), set(log.pair_keys().tolist())
+    seen = []
+    for pairs, block in LibraryBatches(LOG.train, draws, 64).epoch(1, Rng(0), None):
+        seen += (pairs.users * LOG.train.n_items + pairs.items[:, 0]).tolist()
+        torch.testing.assert_close(pairs.weights.sum((0, 1)) + block.weights.sum((0, 2)), torch.ones(HEADS))
+        assert pairs.targets[:, 0, RELEVANCE].equal(pairs.weights[:, 0, CLICK].gt(0).float())
+        assert block.weights[:, RELEVANCE].eq(0).all()  # draws say nothing about a click once shown
+        keys = block.users * LOG.train.n_items + block.items[:, None]
+        for head, closed in ((LIKENESS, shown), (CLICK, clicked)):
+            open_pairs = torch.tensor([[key not in closed for key in row] for row in keys.tolist()])
+            counts = pairs.weights[:, 0, head].new_zeros(LOG.train.n_users)
+            counts.index_add_(0, pairs.users, pairs.weights[:, 0, head])  # draws follow their impressions
+            wanted = open_pairs * counts[block.users] * draws.weight / draws.items
+            torch.testing.assert_close(block.weights[:, head], wanted)
+    assert sorted(seen) == sorted(log.pair_keys().tolist())
+
+
 def test_the_first_half_never_hears_of_the_held_out_impressions() -> None:
-    members = members_of(LibrarySettings())
-    assert len(members) == 2 * len(MIXES)
-    library = Library(sizes_of(LOG.train), member_task(members), 4)
-    library.start(Rng(0))
+    held = HeldOut(LOG.train.rows, 0.3, Rng(0))
+    keys = {(int(u), int(i)) for u, i in zip(held.users, held.items, strict=True)}
+    for pairs, block in LibraryBatches(LOG.train, Draws(8, 3.0), 64).epoch(1, Rng(0), held):
+        assert not keys & set(zip(pairs.users.tolist(), pairs.items[:, 0].tolist(), strict=True))
+        for item, user in (block.weights.sum(1) > 0).nonzero().tolist():
+            assert (int(block.users[user]), int(block.items[item])) not in keys
+
+
+def test_towers_do_not_hear_of_the_held_out_impressions_either() -> None:
     held = HeldOut(LOG.train.rows, 0.3, Rng(0))
     keys = {(int(u), int(i)) for u, i in zip(held.users, held.items, strict=True)}
     for batch in ImpressionBatches(LOG.train, 3, 64).epoch(1, Rng(0), without=held.mask):
         weights = head_weights(batch, held.open_pairs(batch))
         for row, column in (weights.sum(2) > 0).nonzero().tolist():
             assert (int(batch.context.users[row]), int(batch.items[row, column])) not in keys
-        of_users, *_ = library.gradients(
-            HeadTask(batch.context.users, batch.items, head_targets(batch), weights)
-        ).values()
-        assert of_users.abs().sum() > 0
+
+
+def test_heads_alone_have_the_smallest_penalty() -> None:
+    members = members_of(LibrarySettings())
+    assert len(members) == 2 * len(JOINT) + len(ALONE)
+    assert {member.l2 for member in members if len(member.heads) == 1} == {0.02}
 
 
 def test_requests_are_held_out_as_a_whole() -> None:

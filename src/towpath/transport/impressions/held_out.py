@@ -20,7 +20,7 @@ class HeldOut:
 
     def __init__(self, impressions: Interactions, share: float, rng: Rng, most: int = _MOST) -> None:
         self.mask = hold_out(impressions, share, rng)  # (n,)
-        self._pairs = PairSet(impressions.where(self.mask))
+        self.pairs = PairSet(impressions.where(self.mask))
         rows = np.flatnonzero(self.mask)
         if len(rows) > most:
             rows = np.sort(rng.numpy("stack").choice(rows, most, replace=False))
@@ -38,7 +38,7 @@ class HeldOut:
     def open_pairs(self, batch: ImpressionBatch) -> Tensor:
         """Which pairs (b, k) of a batch are not held out, as 0 and 1."""
         users = np.repeat(batch.context.users.cpu().numpy(), batch.items.shape[1])
-        held = self._pairs.contains(users, batch.items.cpu().numpy().ravel()).reshape(batch.items.shape)
+        held = self.pairs.contains(users, batch.items.cpu().numpy().ravel()).reshape(batch.items.shape)
         return torch.from_numpy(~held).float()
 
 

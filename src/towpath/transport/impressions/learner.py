@@ -3,23 +3,22 @@
 import torch
 from torch import Tensor, nn
 
-from towpath.kernels.heads import HeadTask
+from towpath.kernels.heads import BlockTask, HeadTask
 from towpath.models.factorization import Factorization
 from towpath.training.fit import EpochMetrics
-from towpath.training.impressions import ImpressionBatch, ImpressionBatches
 from towpath.training.learner import Learner
 from towpath.training.optimiser import Optimiser
 from towpath.training.task import TrainingTask
+from towpath.transport.impressions.batches import Draws, LibraryBatches
 from towpath.transport.impressions.deploy import Sum, fill, sum_of_members
 from towpath.transport.impressions.held_out import HeldOut
 from towpath.transport.impressions.library import Library
 from towpath.transport.impressions.members import RELEVANCE, fixed_weights, member_task, members_of
 from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.impressions.stack import Stack, stack_heads
-from towpath.transport.impressions.targets import head_targets, head_weights
 
 _LAST_RATE = 0.1  # share of the step size that is left at the end
-_WEIGH_EVERY = 10  # epochs; between, the last weights count
+_DEPLOY_EVERY = 10  # epochs; between, the scorer stays as it was
 
 
 class ImpressionLearner(Learner):
@@ -31,14 +30,16 @@ class ImpressionLearner(Learner):
     one half only.
     """
 
-    numbers = ("log_loss",)
+    numbers = ("log_loss", "rank_loss")
 
     def __init__(self, task: TrainingTask, settings: LibrarySettings) -> None:
         scorer, training, rng = task.scorer, task.training, task.rng
         assert isinstance(scorer, Factorization)
         self._factorization = self.scorer = scorer
         self._settings, self._rng = settings, rng
-        self._batches = ImpressionBatches(task.train, settings.library_negatives, training.batch_size)
+        self._batches = LibraryBatches(
+            task.train, Draws(settings.library_draws, settings.library_negatives), training.batch_size
+        )
         self._members = members_of(settings)
         self._tasks = member_task(self._members)
         self.library = Library(scorer.sizes, self._tasks, settings.member_dim)
@@ -49,6 +50,7 @@ class ImpressionLearner(Learner):
         self._first = min(most, settings.epochs_for(len(self._batches.impressions)))
         self._held_out: HeldOut | None = None
         self.log_loss = 0.0  # of the held-out impressions, by the last weights
+        self.rank_loss = 0.0  # share of the sum that the deployed rank could not hold
         if settings.penalty is None:
             self._held_out = HeldOut(self._batches.impressions, settings.held_out, rng)
         else:
@@ -78,18 +80,17 @@ class ImpressionLearner(Learner):
         done = number - 1 if number <= self._first else number - 1 - self._first  # epochs of this half
         self._optimiser.set_lr_scale(1 - (1 - _LAST_RATE) * min(done / self._first, 1))
         held_out = self._held_out if number <= self._first else None
-        without = None if held_out is None else held_out.mask
-        for batch in self._batches.epoch(number, self._rng, without=without):
-            self._optimiser.apply_gradients(self.library.gradients(self.task_of(batch, held_out)))
-        if held_out is not None and (number % _WEIGH_EVERY == 1 or number == self._first):
+        for pairs, block in self._batches.epoch(number, self._rng, held_out):
+            self._optimiser.apply_gradients(self.library.gradients(*self.task_of(pairs, block)))
+        if held_out is not None and (number % _DEPLOY_EVERY == 1 or number == self._first):
             self.log_loss = self.weigh(held_out)
-        return {"loss": self.log_loss, "rank_loss": fill(self._factorization, self.deployed())}
+        if number % _DEPLOY_EVERY == 1 or number == self._first or number >= self.own_epochs:
+            self.rank_loss = fill(self._factorization, self.deployed())
+        return {"loss": self.log_loss, "rank_loss": self.rank_loss}
 
-    def task_of(self, batch: ImpressionBatch, held_out: HeldOut | None) -> HeadTask:
-        """The targets of a batch, and how much its pairs count."""
-        open_pairs = torch.ones(batch.items.shape) if held_out is None else held_out.open_pairs(batch)
-        targets, weights = head_targets(batch), head_weights(batch, open_pairs)
-        return HeadTask(batch.context.users, batch.items, targets, weights)
+    def task_of(self, pairs: HeadTask, block: BlockTask) -> tuple[HeadTask, BlockTask]:
+        """What the heads are to say of the impressions and the draws of a batch."""
+        return pairs, block
 
     def deployed(self) -> Sum:
         """The sum of the heads, as they are weighed now."""

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from towpath.kernels.heads import (
+    BlockTask,
     HeadTask,
     MemberTask,
     Tables,
@@ -42,9 +43,10 @@ class Library(nn.Module):
             table.weight[:, self._size :] = 0
 
     @torch.no_grad()
-    def gradients(self, task: HeadTask) -> dict[Tensor, Tensor]:
+    def gradients(self, task: HeadTask, block: BlockTask | None = None) -> dict[Tensor, Tensor]:
         """What reaches each parameter from a batch."""
-        found = head_gradients(self.tables, task, self.task, (self.users.sparse, self.items.sparse))
+        sparse = self.users.sparse, self.items.sparse
+        found = head_gradients(self.tables, task, self.task, sparse, block)
         return dict(zip(self.tables, found, strict=True))
 
     @torch.no_grad()

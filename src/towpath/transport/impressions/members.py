@@ -20,14 +20,8 @@ from towpath.transport.impressions.settings import LibrarySettings
 LIKENESS, RELEVANCE, CLICK = 0, 1, 2
 HEADS = 3
 # Weights of the losses of e, r and c: from near the log to far from it, and each head alone.
-MIXES = (
-    (1.0, 0.3, 1.0),
-    (0.3, 1.0, 0.3),
-    (0.05, 1.0, 0.0),
-    (1.0, 0.0, 0.0),
-    (0.0, 1.0, 0.0),
-    (0.0, 0.0, 1.0),
-)
+JOINT = ((1.0, 0.3, 1.0), (0.3, 1.0, 0.3), (0.05, 1.0, 0.0))
+ALONE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -51,7 +45,9 @@ def members_of(settings: LibrarySettings) -> list[Member]:
     """
     lam = settings.penalty
     if lam is None:
-        return [Member(mix, l2) for mix in MIXES for l2 in settings.library_l2]
+        joint = [Member(mix, l2) for mix in JOINT for l2 in settings.library_l2]
+        # A head alone, which nothing else holds up, would die of the larger penalties.
+        return joint + [Member(mix, min(settings.library_l2)) for mix in ALONE]
     most = max(1.0, lam)
     return [Member((lam / most, 1 / most, 0.0), l2) for l2 in settings.library_l2]
 

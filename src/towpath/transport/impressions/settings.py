@@ -28,7 +28,8 @@ class LibrarySettings(Settings):
     library_l2: tuple[float, ...] = Field(
         (0.02, 0.06),
         min_length=1,
-        description="Penalties on the squared lengths of vectors; every kind of member is trained with each.",
+        description="Penalties on the squared lengths of vectors; members with several heads train with "
+        "each, those with one head with the smallest.",
     )
     library_epochs: int = Field(
         0,
@@ -37,9 +38,18 @@ class LibrarySettings(Settings):
         "impressions where some were held out; 0: 30, and fewer where there are more than 200,000 "
         "impressions, at least 4. The last one is kept.",
     )
-    library_rate: float = Field(0.01, gt=0, description="Step size of the members at first.")
+    library_rate: float = Field(0.03, gt=0, description="Step size of the members at first.")
     library_negatives: int = Field(
-        3, ge=1, description="Items of the catalogue that are drawn for each impression, every batch."
+        3,
+        ge=1,
+        description="How many times as much as an impression its draws from the catalogue count; with models "
+        "other than mf, how many are drawn for each.",
+    )
+    library_draws: int = Field(
+        16,
+        ge=1,
+        description="Items that are drawn from the catalogue for each batch, shared by all of its users "
+        "(model mf); all of them where there are no more.",
     )
     member_dim: int = Field(16, ge=1, description="Length of the vectors of each member.")
     held_out: float = Field(

@@ -16,14 +16,13 @@ from towpath.training.learner import Learner
 from towpath.training.optimiser import Optimiser
 from towpath.training.task import TrainingTask
 from towpath.transport.impressions.held_out import HeldOut
-from towpath.transport.impressions.members import HEADS, MIXES, RELEVANCE
+from towpath.transport.impressions.members import HEADS, JOINT, RELEVANCE
 from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.impressions.stack import Stack, stack_heads
 from towpath.transport.impressions.targets import head_targets, head_weights
 
 _MOST_HELD_OUT = 20_000
 _PAIRS_AT_ONCE = 4096
-_JOINT = MIXES[:3]  # those with more than one head
 
 
 class TowerLearner(Learner):
@@ -38,7 +37,7 @@ class TowerLearner(Learner):
         scorer, train, training, rng = task.scorer, task.train, task.training, task.rng
         self._training, self._settings, self._rng = training, settings, rng
         self._batches = ImpressionBatches(train, settings.library_negatives, training.batch_size)
-        self._prices = torch.tensor(_JOINT if settings.penalty is None else [_mix_of(settings.penalty)])
+        self._prices = torch.tensor(JOINT if settings.penalty is None else [_mix_of(settings.penalty)])
         self._most = min(training.epochs, settings.tower_epochs)
         self._held_out: HeldOut | None = None
         if settings.penalty is None:
