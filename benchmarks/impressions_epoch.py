@@ -2,11 +2,11 @@
 
     python -m benchmarks.impressions_epoch [--size small|default] [--rounds 5]
 
-Both with their defaults. An epoch of plain training goes through the clicks, each with twenty negatives; one
-of transport through the impressions, of which there are several times as many, for all members, and with the
-draws of every batch. Epochs of transport are those of both halves, ten each, what it takes to weigh the
-members and to deploy their sum included. Then both are fitted as `fit` does it, validation included.
-Processor seconds, the best of the rounds.
+Both with their defaults. An epoch of plain training goes through the clicks, each with its negatives (ten on
+impressions); one of transport through the impressions, of which there are several times as many, for all
+members, and with the draws of every batch. Epochs of transport are those of both halves, ten each, what it
+takes to weigh the members and to deploy their sum included. Then both are fitted as `fit` does it, validation
+included. Processor seconds, the best of the rounds.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def epochs_of(method: str) -> int:
 def learner_of(train: Interactions, method: str) -> Learner:
     """A learner that has not begun."""
     settings = {"library_epochs": EPOCHS} if method == "transport" else {}
-    resolved = Recipe("mf", method, settings).resolve()
+    resolved = Recipe("mf", method, settings).suited_to(train).resolve()
     scorer = model_type("mf")(resolved.model, sizes_of(train))
     scorer.initialise(train, Rng(0))
     make: Callable[..., Learner] = method_named(method).learner
@@ -76,7 +76,7 @@ def timed(learner: Learner, epochs: int) -> float:
 def timed_fit(split: Split, method: str) -> float:
     """Processor seconds of a whole fit."""
     began = time.process_time()
-    fit(split, Recipe("mf", method))
+    fit(split, Recipe("mf", method).suited_to(split.train))
     return time.process_time() - began
 
 
