@@ -42,15 +42,28 @@ Results go to standard output. Progress and notes go to standard error. The envi
 | 1 | a bug in Towpath, shown with its traceback |
 | 2 | the request cannot be carried out; one sentence on standard error says why and what to do |
 | 130 | stopped by Ctrl-C |
-| 141 | the program that read the output went away |"""
+| 141 | the program that read the output went away |
+| 143 | stopped by SIGTERM |"""
 # Where a model or a method is explained. One without a line here is explained by its settings alone.
 _EXPLAINED = {
     "wide_deep": "Explained on the page [features](features.md).",
     "transport": "Explained on the page [transport](transport.md).",
     **dict.fromkeys(
-        ("ipw", "doubly-robust", "expomf", "adversarial", "causal-embedding"),
+        (
+            "ipw",
+            "doubly-robust",
+            "expomf",
+            "adversarial",
+            "causal-embedding",
+            "esmm",
+            "escm2",
+            "conservative",
+        ),
         "Explained on the page [baselines](baselines.md).",
     ),
+    "headed": "Made by `esmm`, `escm2` and `transport` of another model, on a log of impressions.",
+    "shown": "Learns from clicked against shown but not clicked; see [impression logs](impressions.md).",
+    "imitation": "Learns from shown against not shown; see [impression logs](impressions.md).",
     "bandit-ips": "Minimises the counterfactual risk of a softmax policy on a log with propensities.",
     "bandit-snips": "The same as bandit-ips, with the self-normalised risk.",
     "poem": "Counterfactual risk with a penalty on its spread.",

@@ -52,7 +52,9 @@ def test_one_pass_counts_items_once_and_a_k_core_until_nothing_moves(tmp_path: P
     core = read_pairs(tmp_path, pairs, Cleaning(min_per_item=2, min_per_user=2, filter="k-core"))
     assert sorted(pairs_of(once)) == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]
     assert sorted(pairs_of(core)) == [(1, 1), (1, 2), (2, 1), (2, 2)]
-    assert core.steps[-1].name.startswith("k-core")
+    assert core.steps[-1].name == "k-core: 2 per item, 2 per user (3 rounds)"
+    whole = read_pairs(tmp_path, [(1, 1), (1, 2), (2, 1), (2, 2)], Cleaning(min_per_item=2, filter="k-core"))
+    assert whole.steps[-1].name == "k-core: 2 per item, 1 per user (1 round)"
     assert core.steps[-1].dropped_rows == 2
 
 

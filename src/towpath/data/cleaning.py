@@ -113,7 +113,8 @@ class Cleaner:
             if self.steps[-1].rows == rows:
                 break
         last = self.steps[-1]
-        name = f"k-core: {cleaning.min_per_item} per item, {cleaning.min_per_user} per user ({rounds} rounds)"
+        taking = "1 round" if rounds == 1 else f"{rounds} rounds"
+        name = f"k-core: {cleaning.min_per_item} per item, {cleaning.min_per_user} per user ({taking})"
         self.steps[before:] = [Step(name, start.rows - last.rows, last.rows, last.users, last.items)]
 
     def _keep(self, name: str, select: str) -> None:
