@@ -135,10 +135,13 @@ def _run(out: Path, split: Split, recipe: Recipe, *parts: str) -> dict[str, Any]
         stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return stored
     began = time.process_time()
-    scorer = fit(split, recipe).scorer
-    found = {"seconds": time.process_time() - began, "settings": recipe.resolved()} | _scores(
-        scorer, split, *parts
-    )
+    fitted = fit(split, recipe)
+    spent = time.process_time() - began
+    found = {
+        "seconds": spent,
+        "settings": recipe.resolved(),
+        "validation": [row["validation_hit"] for row in fitted.history],
+    } | _scores(fitted.scorer, split, *parts)
     path.write_text(json.dumps(found), encoding="utf-8")
     return found
 

@@ -122,7 +122,7 @@ def test_the_output_layer_is_trained(name: str) -> None:
 def test_blocks_do_not_change_the_catalogue(pairs_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ncf, everything = filled("ncf"), torch.arange(SIZES.items)[None]
     whole = ncf.score(context(), everything)
-    monkeypatch.setattr("towpath.models.tower._PAIRS_AT_ONCE", pairs_at_once)
+    monkeypatch.setattr("towpath.kernels.pair_layers._PAIRS_AT_ONCE", pairs_at_once)
     torch.testing.assert_close(ncf.score(context(), everything), whole)
 
 
@@ -201,3 +201,22 @@ def test_a_resumed_run_does_not_pretrain_again(tmp_path: Path) -> None:
     other = resumed.scorer.state_dict()
     assert len(resumed.history) == len(whole.history)
     assert all(torch.equal(value, other[key]) for key, value in whole.scorer.state_dict().items())
+
+
+@pytest.mark.parametrize("items", [ITEMS, ITEMS.repeat(1, 40)])  # fewer and more than the catalogue has
+@pytest.mark.parametrize("name", ["mlp", "ncf"])
+def test_compiled_layers_give_the_gradients_of_autograd(
+    name: str, items: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba")
+    found = []
+    for compiled in (True, False):
+        if not compiled:
+            monkeypatch.setattr("towpath.models.tower.usable", lambda *_: False)
+            monkeypatch.setattr("towpath.models.pair_tables.usable", lambda *_: False)
+        scorer = filled(name)
+        scores, norm = scorer.score_with_norm(context(), items)
+        loss = (scores * torch.linspace(-1, 1, scores.numel()).view(scores.shape)).sum() + 0.3 * norm
+        found.append([scores, norm, *torch.autograd.grad(loss, list(scorer.parameters()))])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)

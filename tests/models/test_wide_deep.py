@@ -240,3 +240,24 @@ def test_item_vectors_learn_at_their_own_rate() -> None:
 def test_features_of_the_small_data_are_what_the_tests_say() -> None:
     assert SPLIT.train.user_features is not None
     assert values_of(SPLIT.train.user_features, 2, 0) == ["even"]
+
+
+@pytest.mark.parametrize("split", [SPLIT, PLAIN])
+@pytest.mark.parametrize("width", [2, 60])  # fewer and more pairs than the catalogue has items
+def test_compiled_layers_give_the_gradients_of_autograd(
+    split: Split, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba")
+    items = torch.arange(3 * width).view(3, width) % split.train.n_items
+    found = []
+    for compiled in (True, False):
+        if not compiled:
+            for module in ("tower", "pair_tables", "wide_deep"):
+                monkeypatch.setattr(f"towpath.models.{module}.usable", lambda *_: False)
+        model = scrambled(split)
+        scores, norm = model.score_with_norm(context([3, 0, 3], [2, -1, 7]), items)
+        loss = (scores * torch.linspace(-1, 1, scores.numel()).view(scores.shape)).sum() + 0.3 * norm
+        reached = [p for p in model.parameters() if p.numel()]
+        found.append([scores, norm, *torch.autograd.grad(loss, reached)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)

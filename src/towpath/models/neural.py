@@ -140,22 +140,16 @@ class Mlp(Scorer):
         dim = self.settings.embedding_dim
         weight = self.first.weight
         of_user = self.tables.users(context.users) @ weight[:, :dim].T
-        of_item, item_norm = self._of_items(items, weight[:, dim:])
-        scores = self.tower.of_parts(of_user + self.first.bias, of_item)
+        once = self.tables.items_once(items)
+        if once is None:
+            of_item, places = self.tables.items(items) @ weight[:, dim:].T, None
+            item_norm = of_item.square().sum(-1).mean()
+        else:
+            of_item, places = once.vectors @ weight[:, dim:].T, once.places
+            item_norm = once.mean(of_item.square().sum(1))
+        scores = self.tower.of_parts(of_user + self.first.bias, of_item, places)
         layers = self.settings.layer_charge * self.tower.squared_weights()
         return scores, of_user.square().sum(1).mean() + item_norm + layers
-
-    def _of_items(self, items: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """W_i q_i of the items, (b, k, h), or (k, h) where all share them, and their mean squared norm."""
-        if len(items) > 1 and self.tables.whole_table_is_less(items):
-            # Each item goes through the layer once, not once for every pair; its norm rides in a last column.
-            table = self.tables.items.weight @ weight.T
-            table = torch.cat([table, table.square().sum(1, keepdim=True)], dim=1)
-            rows = nn.functional.embedding(items, table)
-            return rows[..., :-1], rows[..., -1].mean()
-        item = self.tables.items(items[0] if len(items) == 1 else items)
-        of_item = (item.flatten(0, -2) @ weight.T).view(*item.shape[:-1], -1)
-        return of_item, of_item.square().sum(-1).mean()
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""

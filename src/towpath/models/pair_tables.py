@@ -1,11 +1,13 @@
 """A vector for every user and every item, and what neural models do with them first."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
-from towpath.kernels.inner_products import usable
+from towpath.kernels.inner_products import numbered, usable
 from towpath.memory import refuse_beyond
 from towpath.models.item_table import start_vectors
 from towpath.models.scorer import Context, Sizes
@@ -24,6 +26,24 @@ def table_of(rows: int, width: int) -> nn.Embedding:
     memory = np.empty((rows, width), dtype=np.float32)
     memory[:] = 0
     return nn.Embedding(rows, width, sparse=rows > SPARSE_FROM_ROWS, _weight=torch.from_numpy(memory))
+
+
+@dataclass(frozen=True)
+class ItemsOnce:
+    """Different items with their vectors, and which pairs they are in."""
+
+    items: Tensor  # (n,) codes
+    vectors: Tensor  # (n, d)
+    places: Tensor | None  # (b, k) rows of `items`; None: all users share all of them, k = n
+    shares: Tensor | None  # (n,) the share of all pairs that each is in; None: all the same
+
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean over all pairs of what each item has (n,)."""
+        return values.mean() if self.shares is None else values @ self.shares
+
+
+def _shares(places: Tensor, rows: int) -> Tensor:
+    return torch.bincount(places.flatten(), minlength=rows) / places.numel()
 
 
 class PairTables(nn.Module):
@@ -49,9 +69,20 @@ class PairTables(nn.Module):
         """Whether the fused kernels can read the tables."""
         return _open(self.users) and _open(self.items) and usable(self.users.weight, self.items.weight)
 
-    def whole_table_is_less(self, items: Tensor) -> bool:
-        """Whether all items are fewer than these, and may be computed at once."""
-        return _open(self.items) and items.numel() > self.items.num_embeddings
+    def items_once(self, items: Tensor) -> ItemsOnce | None:
+        """Each of the items (b, k) once: what belongs to an item alone need not be computed for every pair.
+
+        None where somebody listens to the look-ups, who is told of every pair.
+        """
+        if self.items._forward_hooks:
+            return None
+        if len(items) == 1:
+            return ItemsOnce(items[0], self.items(items[0]), None, None)
+        if _open(self.items) and items.numel() > self.items.num_embeddings:
+            every = torch.arange(self.items.num_embeddings, device=items.device)
+            return ItemsOnce(every, self.items.weight, items, _shares(items, len(every)))
+        rows, places = numbered(items) if self.takes_kernels() else torch.unique(items, return_inverse=True)
+        return ItemsOnce(rows, self.items(rows), places, _shares(places, len(rows)))
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end: (b, k, 2 d)."""

@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
+from towpath.kernels.inner_products import usable
+from towpath.kernels.pair_layers import Layer, catalogue_scores, pair_scores
 from towpath.rng import Rng
-
-# Pairs that pass through the layers at once: their activations stay in cache, and memory is bounded.
-_PAIRS_AT_ONCE = 8192
 
 
 class Tower(nn.Module):
@@ -43,16 +43,26 @@ class Tower(nn.Module):
         """Sum of the squares of all weights, without biases: a number."""
         return torch.stack([p.square().sum() for p in self.parameters() if p.dim() == 2]).sum()
 
-    def for_all(self, user: Tensor, item: Tensor) -> Tensor:
-        """Scores (b, k) of the users' parts (b, h) with the same items' parts (k, h), block by block."""
-        columns = torch.split(item, _PAIRS_AT_ONCE)
-        rows = torch.split(user, max(1, _PAIRS_AT_ONCE // max(1, len(item))))
-        return torch.cat([torch.cat([self(u[:, None] + i) for i in columns], dim=1) for u in rows])
+    def of_parts(self, user: Tensor, item: Tensor, places: Tensor | None = None) -> Tensor:
+        """Scores (b, k) of users' parts (b, h) with items' parts.
 
-    def of_parts(self, user: Tensor, item: Tensor) -> Tensor:
-        """Scores (b, k) of the users' parts (b, h) with items' parts (b, k, h), or (k, h) shared by all."""
-        score: Tensor = self.for_all(user, item) if item.dim() == 2 else self(user[:, None] + item)
-        return score
+        item: (n, h), of which every user gets those at places (b, k), or all where there are none, k = n;
+        or (b, k, h), each pair's own.
+        """
+        if item.dim() == 2 and places is None and not torch.is_grad_enabled():
+            return catalogue_scores(user, item, self._stack())
+        if item.dim() == 2 and usable(user, item):
+            every = torch.arange(len(item)).expand(len(user), -1)
+            return pair_scores(user, item, every if places is None else places, self._stack())
+        return self._of_pairs(user[:, None] + (item if places is None else embedding(places, item)))
+
+    def _of_pairs(self, above_first: Tensor) -> Tensor:
+        scores: Tensor = self(above_first)
+        return scores
+
+    def _stack(self) -> list[Layer]:
+        """All layers, the output layer last."""
+        return [Layer(layer.weight, layer.bias) for layer in (*self.layers, self.head)]
 
 
 def draw_layer(layer: nn.Linear, rng: Rng, depth: int) -> None:

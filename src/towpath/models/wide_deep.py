@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from towpath.data.features import FeatureSchema
 from towpath.data.interactions import PADDING, Interactions
 from towpath.errors import ConfigError, unknown_name
+from towpath.kernels.inner_products import inner_products, usable
 from towpath.models.item_table import ItemRate, ItemStart
 from towpath.models.pair_tables import PairTables, mean_norm
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
@@ -139,21 +141,31 @@ class WideDeep(Scorer):
 
     def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
         """Scores, and the mean squared length of the vectors of user and item."""
-        user, item = self.tables(context, items)
+        user = self.tables.users(context.users)
         left = self._of_context(self._of_users(context.users, user), _page(context))
-        right = self._of_items(items[0] if item.dim() == 2 else items, item)
-        return self._together(left, right), mean_norm(user, item)
+        once = self.tables.items_once(items)
+        if once is None:  # somebody wants to hear of every pair
+            item = self.tables.items(items)
+            return self._together(left, self._of_items(items, item)), mean_norm(user, item)
+        right = self._of_items(once.items, once.vectors)
+        norm = user.square().sum(1).mean() + once.mean(once.vectors.square().sum(1))
+        return self._together(left, right, once.places), norm
 
-    def _together(self, left: Part, right: Part) -> Tensor:
-        """Scores (b, k) of contexts (b, ...) and items (b, k, ...), or (k, ...) that all share."""
-        deep = self.tower.of_parts(left.first, right.first)
-        shared = right.weight.dim() == 1
-        crosses = (
-            left.crossed @ right.crossed.T
-            if shared
-            else torch.einsum("bc,bkc->bk", left.crossed, right.crossed)
-        )
-        return deep + left.weight[:, None] + right.weight + crosses
+    def _together(self, left: Part, right: Part, places: Tensor | None = None) -> Tensor:
+        """Scores (b, k) of contexts (b, ...) and items: (n, ...), as `Tower.of_parts` takes them."""
+        return self.tower.of_parts(left.first, right.first, places) + self._wide(left, right, places)
+
+    def _wide(self, left: Part, right: Part, places: Tensor | None) -> Tensor:
+        """What the weights of both sides and of crosses add to the scores: (b, k)."""
+        user, item = left.weight[:, None], right.weight
+        if right.crossed.dim() == 3:
+            return user + item + torch.einsum("bc,bkc->bk", left.crossed, right.crossed)
+        if places is None:
+            return user + item + left.crossed @ right.crossed.T
+        if not usable(left.first, right.first):
+            return user + embedding(places, item[:, None])[..., 0] + _crosses(left, right, places)
+        tables = torch.cat([left.crossed, user], dim=1), torch.cat([right.crossed, item[:, None]], dim=1)
+        return inner_products(*tables, torch.arange(len(user)), places, torch.zeros(()))[0]
 
     def _of_users(self, users: Tensor, vectors: Tensor) -> Part:
         """The part of users (b,) whose vectors have been looked up."""
@@ -201,6 +213,11 @@ class WideDeep(Scorer):
         every = torch.arange(self.sizes.items, device=items.device)
         left = self._of_context(mean, items)
         return self._together(left, self._of_items(every, self.tables.items(every)))
+
+
+def _crosses(left: Part, right: Part, places: Tensor) -> Tensor:
+    """Inner products of what the contexts give to the indicators of items with the indicators: (b, k)."""
+    return torch.einsum("bc,bkc->bk", left.crossed, embedding(places, right.crossed))
 
 
 def _page(context: Context) -> Tensor | None:
