@@ -27,6 +27,7 @@ from towpath.kernels.catalogue import rank_catalogue
 from towpath.kernels.inner_products import arrays
 from towpath.kernels.lazy_adam import Rates, move_rows
 from towpath.kernels.log_normaliser import weighted_log_normaliser
+from towpath.kernels.pair_layers import Layer, pair_scores
 from towpath.kernels.pair_search import PairSearch
 from towpath.kernels.ridge import gram_matrices
 from towpath.kernels.threads import run
@@ -54,6 +55,7 @@ def main() -> None:
         lists,
         library_of_heads,
         prefetching,
+        perceptrons,
     ):
         for row in make():
             print(line(*row), flush=True)
@@ -331,6 +333,32 @@ def prefetching() -> list[Row]:
 def each(loop: Callable[..., None], given: list[tuple[Any, ...]]) -> None:
     for one in given:
         loop(*one)
+
+
+def perceptrons() -> list[Row]:
+    """pair_layers, with compiled_layers around its products: scores and gradients of layers over pairs."""
+    return [perceptron(widths) for widths in ((32, 16, 8), (128, 64, 32))]
+
+
+def perceptron(widths: tuple[int, ...]) -> Row:
+    rng, (_, items) = draws(), codes_of(ITEMS, 0)
+    user, item = (torch.empty(n, widths[0]).normal_(generator=rng) for n in (BATCH, ITEMS))
+    layers = [
+        Layer(torch.empty(n, m).normal_(generator=rng), torch.zeros(n))
+        for m, n in zip(widths, (*widths[1:], 1), strict=True)
+    ]
+    own = [t.requires_grad_() for t in (user, item, *(t for layer in layers for t in layer))]
+
+    def plain() -> Any:
+        above = (user[:, None] + functional.embedding(items, item)).relu_()
+        for weight, bias in layers[:-1]:
+            above = functional.linear(above, weight, bias).relu_()
+        return torch.autograd.grad(functional.linear(above, *layers[-1]).sum(), own)
+
+    def kernel() -> Any:
+        return torch.autograd.grad(pair_scores(user, item, items, layers).sum(), own)
+
+    return f"pair_layers: {widths} over {items.numel():,} pairs", kernel, plain
 
 
 def threads() -> tuple[Work, Work]:

@@ -122,7 +122,7 @@ def test_the_loss_is_that_of_the_formula() -> None:
             other = learned.treatment.items.weight.detach()[items]
             distances.append((vectors - other)[:, :-1].abs().sum(1))
     expected = torch.cat(losses).mean() + TRAINING.l2 * torch.cat(charges).mean()
-    found, distance = learned._loss(batch)
+    found, distance = learned._step(batch)
     torch.testing.assert_close(distance.detach(), torch.cat(distances).mean())
     torch.testing.assert_close(found.detach(), expected + 0.7 * torch.cat(distances).mean())
 

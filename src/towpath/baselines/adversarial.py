@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from towpath.device import device_of
 from towpath.errors import ConfigError
-from towpath.models.capabilities import score_with_norm
 from towpath.models.model_setting import PlayerSetting
 from towpath.models.players import longest_history, player_model
 from towpath.models.scorer import Scorer, Settings
@@ -17,6 +16,7 @@ from towpath.training.fit import EpochMetrics
 from towpath.training.learner import Learner
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
+from towpath.training.scored_pairs import score_pairs
 from towpath.training.task import TrainingTask
 
 LabelEffect = Literal["interaction", "additive"]
@@ -136,9 +136,9 @@ class AdversarialLearner(Learner):
         self.adversary.train()
         for lap in range(self._settings.warm_epochs):
             for batch in self._batches.epoch(lap, self._rng, name="warm "):
-                scores, norm = score_with_norm(self.adversary, batch.context, batch.items)
-                loss = logistic_loss(scores, batch.labels).mean()
-                self._adversary_optimiser.step(loss + self._training.l2 * norm)
+                scored = score_pairs(self.adversary, batch.context, batch.items)
+                loss = logistic_loss(scored.scores, batch.labels).mean()
+                scored.descend(self._adversary_optimiser, loss, self._training.l2)
 
     def _move_f(self, batch: Batch) -> Tensor:
         """A step of f and of the link, both from where they stood: the loss and the mean chance, (2,)."""
@@ -147,12 +147,12 @@ class AdversarialLearner(Learner):
         with torch.no_grad():
             adversary = self.adversary.score(batch.context, batch.items)
         chances = self.link(adversary, batch.labels)
-        scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
-        losses = logistic_loss(scores, batch.labels)
-        risk = (losses / chances.detach()).mean() + self._training.l2 * norm
+        scored = score_pairs(self.scorer, batch.context, batch.items)
+        losses = logistic_loss(scored.scores, batch.labels)
+        risk = (losses / chances.detach()).mean()
         self._link_optimiser.step((losses.detach() / chances).mean())
-        self._optimiser.step(risk)
-        return torch.stack([risk.detach(), chances.detach().mean()]).cpu()
+        loss = scored.descend(self._optimiser, risk, self._training.l2)
+        return torch.stack([loss, chances.detach().mean()]).cpu()
 
     def _move_g(self, batch: Batch) -> Tensor:
         """A step of the adversary: its hinge and the share of pairs on which it is not at rest, (2,)."""
@@ -160,21 +160,19 @@ class AdversarialLearner(Learner):
         self.adversary.train()
         with torch.no_grad():
             losses = logistic_loss(self.scorer.score(batch.context, batch.items), batch.labels)
-        hinge, norm = self._hinge(batch, losses)
-        self._adversary_optimiser.step(hinge.mean() + self._training.l2 * norm)
+        scored = score_pairs(self.adversary, batch.context, batch.items)
+        hinge = self._hinge(scored.scores, batch.labels, losses)
+        scored.descend(self._adversary_optimiser, hinge.mean(), self._training.l2)
         return torch.stack([hinge.detach().mean(), (hinge.detach() > 0).float().mean()]).cpu()
 
-    def _hinge(self, batch: Batch, losses: Tensor) -> tuple[Tensor, Tensor]:
-        """The adversary's hinge, (b, k) like f's losses, and its L2 penalty before its weight.
+    def _hinge(self, scores: Tensor, labels: Tensor, losses: Tensor) -> Tensor:
+        """The adversary's hinge, (b, k) like its scores and f's losses.
 
         Its gradient reaches g through its own loss and through q.
         """
-        scores, norm = score_with_norm(self.adversary, batch.context, batch.items)
-        reweighted = losses / self.link(scores, batch.labels)
-        own = logistic_loss(scores, batch.labels)
-        return adversary_hinge(
-            own, reweighted, self._settings.adversary_fit, self._settings.hinge_margin
-        ), norm
+        reweighted = losses / self.link(scores, labels)
+        own = logistic_loss(scores, labels)
+        return adversary_hinge(own, reweighted, self._settings.adversary_fit, self._settings.hinge_margin)
 
 
 def _refuse_other_histories(adversary: Scorer, scorer: Scorer) -> None:

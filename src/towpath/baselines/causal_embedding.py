@@ -1,5 +1,6 @@
 """CausE (Bonner and Vasile 2018): item vectors pulled towards those learned where exposure was even."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from towpath.training.fit import EpochMetrics
 from towpath.training.learner import Learner
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
+from towpath.training.scored_pairs import ScoredPairs, added, score_pairs
 from towpath.training.settings import TrainingSettings
 from towpath.training.task import TrainingTask
 
@@ -117,33 +119,66 @@ class CausalEmbeddingLearner(Learner):
         self.scorer.train()
         total = torch.zeros(2)
         for batch in self._batches.epoch(number, self._rng):
-            loss, apart = self._loss(batch)
-            self._optimiser.step(loss)
-            total += torch.stack([loss.detach(), apart.detach()]).cpu()
+            total += self._step(batch).cpu()
         loss, apart = (total / len(self._batches)).tolist()
         return {"loss": loss, "item_distance": apart}
 
-    def _loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """What is descended, and the mean distance within it."""
+    def _step(self, batch: Batch) -> Tensor:
+        """One step of both kinds of vectors: what was descended, and the mean distance within it, (2,)."""
         users, items = batch.context.users.cpu().numpy(), batch.items[:, 0].cpu().numpy()
         treated = torch.from_numpy(self._treated.contains(users, items)).to(batch.items.device)
-        control = _rows(batch, ~treated)
-        parts = [(self.scorer, control), (self.treatment, _rows(batch, treated))]
-        risks = [self._risk(model, part) * len(part.items) for model, part in parts if len(part.items)]
-        risk = torch.stack(risks).sum() / len(batch.items)
-        apart = self._apart(control.items)
-        return risk + self._settings.pull * apart, apart
-
-    def _risk(self, model: Factorization, part: Batch) -> Tensor:
-        """The penalised mean loss of one of the two on its part of a batch."""
-        scores, norm = model.score_with_norm(part.context, part.items)
-        return logistic_loss(scores, part.labels).mean() + self._training.l2 * norm
+        parts = [(self.scorer, _rows(batch, ~treated)), (self.treatment, _rows(batch, treated))]
+        control = parts[0][1].items
+        apart = self._apart(control)
+        scored = [_Part.of(model, part, len(batch.items)) for model, part in parts if len(part.items)]
+        pull, l2 = self._settings.pull * apart, self._training.l2
+        loss = torch.stack([part.risk + l2 * part.share * part.pairs.norm for part in scored]).sum() + pull
+        if any(part.pairs.manual is None for part in scored):
+            self._optimiser.step(loss)
+        else:
+            items_pulled = {self.scorer.items.weight: _gradient(pull, self.scorer.items.weight)}
+            own = [part.pairs.gradients(part.risk, l2 * part.share) for part in scored]
+            self._optimiser.apply_gradients(added([*own, items_pulled]))
+        return torch.stack([loss.detach(), apart.detach()])
 
     def _apart(self, items: Tensor) -> Tensor:
-        """Mean distance of these items' control vectors to their treatment vectors, which are held fixed."""
-        control = self.scorer.items(items)[..., :-1]
-        treatment = self.treatment.items.weight.detach()[items][..., :-1]
-        return item_distance(control, treatment, self._settings.distance).sum() / max(1, items.numel())
+        """Mean distance of these items' control vectors to their treatment vectors, which are held fixed.
+
+        Each item is measured once, however many pairs it is in.
+        """
+        codes, counts = _counted(items, self.scorer.items)
+        control = self.scorer.items(codes)[:, :-1]
+        treatment = self.treatment.items.weight.detach()[codes][:, :-1]
+        return counts @ item_distance(control, treatment, self._settings.distance) / max(1, items.numel())
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The pairs of control or of treatment, with their part in the mean loss of the batch."""
+
+    pairs: ScoredPairs
+    risk: Tensor
+    share: float  # of the positives of the batch
+
+    @staticmethod
+    def of(model: Factorization, part: Batch, positives: int) -> "_Part":
+        pairs, share = score_pairs(model, part.context, part.items), len(part.items) / positives
+        return _Part(pairs, share * logistic_loss(pairs.scores, part.labels).mean(), share)
+
+
+def _counted(items: Tensor, table: nn.Embedding) -> tuple[Tensor, Tensor]:
+    """Different items (n,) and in how many pairs each is (n,); of a small table all of them."""
+    if table.sparse:
+        codes, counts = torch.unique(items, return_counts=True)
+    else:
+        counts = torch.bincount(items.flatten(), minlength=table.num_embeddings)
+        codes = torch.arange(len(counts), device=items.device)
+    return codes, counts.to(table.weight.dtype)
+
+
+def _gradient(value: Tensor, parameter: Tensor) -> Tensor:
+    (found,) = torch.autograd.grad(value, parameter)
+    return found
 
 
 def _other_items(scorer: Factorization) -> Factorization:

@@ -8,7 +8,6 @@ from towpath.baselines.propensity import PropensitySettings, floored, make_prope
 from towpath.data.interactions import Interactions
 from towpath.device import device_of
 from towpath.errors import ConfigError
-from towpath.models.capabilities import score_with_norm
 from towpath.models.model_setting import PlayerSetting
 from towpath.models.players import longest_history, player_rng
 from towpath.models.registry import model_type, parse_settings
@@ -19,6 +18,7 @@ from towpath.training.fit import EpochMetrics
 from towpath.training.learner import Learner
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
+from towpath.training.scored_pairs import score_pairs
 from towpath.training.settings import TrainingSettings
 from towpath.training.task import TrainingTask
 
@@ -117,7 +117,8 @@ class DoublyRobustLearner(Learner):
         width = batch.items.shape[1]
         items = torch.cat([batch.items, anywhere], dim=1)
         # One look-up, and one encoding of histories, for both kinds of pairs.
-        scores, norm = score_with_norm(self.scorer, batch.context, items)
+        scored = score_pairs(self.scorer, batch.context, items)
+        scores = scored.scores
         raw = self.propensity(batch)
         propensity = floored(raw, self._settings.floor)
         imputation_loss = self._move_imputation(batch, scores.detach()[:, :width], propensity)
@@ -127,8 +128,7 @@ class DoublyRobustLearner(Learner):
         residual = logistic_loss(observed, batch.labels) - imputed_loss(observed, pseudo[:, :width])
         imputed = imputed_loss(scores[:, width:], pseudo[:, width:])
         risk = doubly_robust_risk(imputed, residual, propensity, (1 / propensity).sum())
-        loss = risk + self._training.l2 * norm
-        self._optimiser.step(loss)
+        loss = scored.descend(self._optimiser, risk, self._training.l2)
         clamped = (observed != scores[:, :width]).float().mean()
         low = (raw < self._settings.floor).float().mean()
         seen = (loss, imputation_loss, risk - imputed.mean(), clamped, low)
@@ -136,10 +136,10 @@ class DoublyRobustLearner(Learner):
 
     def _move_imputation(self, batch: Batch, scores: Tensor, propensity: Tensor) -> Tensor:
         """Bring imputed losses of the observed pairs closer to the true ones of f, which stays as it is."""
-        logits, norm = score_with_norm(self.imputation, batch.context, batch.items)
-        imputed = imputed_loss(scores, torch.sigmoid(logits))
+        scored = score_pairs(self.imputation, batch.context, batch.items)
+        imputed = imputed_loss(scores, torch.sigmoid(scored.scores))
         risk = imputation_risk(imputed, logistic_loss(scores, batch.labels), propensity)
-        self._imputation_optimiser.step(risk + self._training.l2 * norm)
+        scored.descend(self._imputation_optimiser, risk, self._training.l2)
         return risk
 
 

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 from towpath.baselines.propensity import PropensitySettings, floored, make_propensity
 from towpath.device import device_of
-from towpath.models.capabilities import score_with_norm
 from towpath.training.batches import Batch, make_batches
 from towpath.training.fit import EpochMetrics
 from towpath.training.learner import Learner
 from towpath.training.losses import logistic_loss
 from towpath.training.optimiser import Optimiser
+from towpath.training.scored_pairs import score_pairs
 from towpath.training.task import TrainingTask
 
 Variant = Literal["unbiased", "squared", "weighted", "non-negative"]
@@ -112,12 +112,11 @@ class InversePropensityLearner(Learner):
         self.scorer.train()
         total, shares = torch.zeros(()), torch.zeros(2)
         for batch in self._batches.epoch(number, self._rng):
-            scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
+            scored = score_pairs(self.scorer, batch.context, batch.items)
             propensity = self.propensity(batch)
-            loss = self._risk(scores, batch.labels, propensity) + self._training.l2 * norm
-            self._optimiser.step(loss)
-            total += loss.detach().cpu()
-            shares += self._limits(scores.detach(), batch, propensity)
+            risk = self._risk(scored.scores, batch.labels, propensity)
+            total += scored.descend(self._optimiser, risk, self._training.l2).cpu()
+            shares += self._limits(scored.scores.detach(), batch, propensity)
         clamped, low = (shares / len(self._batches)).tolist()
         return {"loss": float(total) / len(self._batches), "clamped_logits": clamped, "floored": low}
 
