@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,17 @@ def test_a_place_is_refused_before_the_work_begins(tmp_path: Path) -> None:
         refuse_unwritable(tmp_path / "file" / "deep" / "index.html")
     refuse_unwritable(tmp_path / "new" / "deep" / "index.html")
     assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("write", [refuse_unwritable, lambda p: write_text(p, "x"), lambda p: fill(p, "x")])
+def test_a_device_or_a_pipe_is_refused_and_stays(write: Callable[[Path], None], tmp_path: Path) -> None:
+    """As /dev/null, which root's --out once replaced by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match="is a device or a pipe, not a file; choose another --out"):
+        write(pipe)
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -104,6 +104,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     then removed: a reader sees the old folder or the new one, never a mixture. If another process is making
     the same folder, that is said.
     """
+    _refuse_special(target)
     partial, old = (target.with_name(f".{target.name}.{state}") for state in ("partial", "old"))
     with _said(target, "free some space or choose another place"), only_writer(target, ".writing"):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -130,6 +131,7 @@ def new_file(target: Path, advice: str = "free some space or choose another plac
 
     `advice` ends the sentence that says why it could not be written.
     """
+    _refuse_special(target)
     # A name of its own: two processes that write the same file do not write into each other's.
     partial = target.with_name(f".{target.name}.{os.getpid()}-{get_ident()}.partial")
     with _said(target, advice):
@@ -229,11 +231,18 @@ def scratch_folder(name: str = "") -> Iterator[Path]:
 
 def refuse_unwritable(target: Path) -> None:
     """Nothing, unless `target` cannot be made where it is to be; to be asked before the work begins."""
+    _refuse_special(target)
     nearest = next(folder for folder in target.absolute().parents if folder.exists())
     if not nearest.is_dir():
         raise ConfigError(f"{target} cannot be made: {nearest} is not a directory; choose another --out.")
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise ConfigError(f"{target} cannot be made: you may not write to {nearest}; choose another --out.")
+
+
+def _refuse_special(target: Path) -> None:
+    """Nothing, unless `target` is a device or a pipe: the new file would take its name, /dev/null's even."""
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise ConfigError(f"{target} is a device or a pipe, not a file; choose another --out.")
 
 
 def file_digest(path: Path, algorithm: str = "sha256") -> str:
@@ -335,7 +344,7 @@ def _said(target: Path, advice: str) -> Iterator[None]:
 
 
 def _put_back(old: Path, target: Path) -> None:
-    """Give the older folder its name again if nothing has interacted with its place."""
+    """Give the older folder its name again, unless another one has it by now."""
     if old.exists() and not target.exists():
         os.rename(old, target)
 
