@@ -26,10 +26,10 @@ from towpath.kernels.batch_shuffle import BatchAssignment, assign_batches
 from towpath.kernels.catalogue import rank_catalogue
 from towpath.kernels.inner_products import arrays
 from towpath.kernels.lazy_adam import Rates, move_rows
-from towpath.kernels.log_normaliser import weighted_log_normaliser
 from towpath.kernels.pair_layers import Layer, pair_scores
 from towpath.kernels.pair_search import PairSearch
 from towpath.kernels.ridge import gram_matrices
+from towpath.kernels.softmax_loss import weighted_softmax_loss
 from towpath.kernels.threads import run
 from towpath.ranking.top_k import top_k_in_torch
 from towpath.rng import Rng
@@ -230,7 +230,7 @@ def batches() -> list[Row]:
 def catalogues() -> list[Row]:
     rng = draws()
     states, table = torch.randn(2_048, DIM, generator=rng), torch.randn(20_000, DIM, generator=rng) / 6
-    weights = torch.full((len(states),), 1 / len(states))
+    weights, targets = torch.full((len(states),), 1 / len(states)), torch.arange(len(states))
     chances, vectors = torch.rand(512, ITEMS, generator=rng), torch.randn(ITEMS, DIM, generator=rng)
 
     def gradients(risk: Callable[[Tensor, Tensor], Tensor]) -> Any:
@@ -242,9 +242,9 @@ def catalogues() -> list[Row]:
 
     return [
         (
-            "log-normaliser of a catalogue, with gradients",
-            lambda: gradients(lambda s, t: weighted_log_normaliser(s, t, weights)),
-            lambda: gradients(lambda s, t: weights @ (s @ t.T).logsumexp(1)),
+            "softmax over a catalogue, with gradients",
+            lambda: gradients(lambda s, t: weighted_softmax_loss(s, t, targets, weights)),
+            lambda: gradients(lambda s, t: functional.cross_entropy(s @ t.T, targets)),
         ),
         ("Gram matrices of ridge regressions", lambda: gram_matrices(chances, vectors), gram),
     ]

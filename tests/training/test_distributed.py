@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -27,17 +29,21 @@ RUN = "import sys; from towpath.cli import main; sys.exit(main())"
 MODELS = {"mf": {}, "wide_deep": {}, "attention": {"dropout": 0.0, "history_length": 5}}
 
 
+@pytest.mark.parametrize("weights", ["none", "value"])
 @pytest.mark.parametrize("pairs", ["sampled", "catalogue"])
 @pytest.mark.parametrize("name", MODELS)
-def test_the_losses_of_slices_add_up_to_that_of_the_batch(name: str, pairs: str) -> None:
+def test_the_losses_of_slices_add_up_to_that_of_the_batch(name: str, pairs: str, weights: str) -> None:
     split, rng = small_split(users=31, items=40), Rng(0)
+    train = replace(split.train, values=1 + np.arange(len(split.train), dtype=np.float32) % 5)
     kind = model_type(name)
-    scorer = kind(kind.settings_type(**MODELS[name]), sizes_of(split.train))
-    scorer.initialise(split.train, rng)
+    scorer = kind(kind.settings_type(**MODELS[name]), sizes_of(train))
+    scorer.initialise(train, rng)
     loss = "softmax" if name == "attention" and pairs == "catalogue" else "logistic"
-    settings = TrainingSettings(batch_size=50, pairs=pairs, loss=loss, l2=0.01)
-    learner = PlainLearner(TrainingTask(scorer, split.train, settings, rng))
-    for batch in make_batches(split.train, scorer, settings).epoch(1, rng):
+    asked = {"batch_size": 50, "pairs": pairs, "loss": loss, "l2": 0.01, "weights": weights}
+    settings = TrainingSettings(**asked, softmax_negatives=20)
+    learner = PlainLearner(TrainingTask(scorer, train, settings, rng))
+    for batch in make_batches(train, scorer, settings).epoch(1, rng):
+        assert (batch.weights is None) == (weights == "none")
         whole = learner._loss(batch)
         total, rows = torch.zeros(()), 0
         for rank in range(3):

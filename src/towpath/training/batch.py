@@ -6,6 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from towpath.kernels.softmax_loss import Candidates
 from towpath.models.scorer import Context
 from towpath.rng import Rng
 
@@ -16,12 +17,14 @@ class Batch:
 
     context: of b users. items: (b, k), or (1, k) where all users share them. labels: (b, k), 1 for positives.
     weights: how much each row (b, 1) or pair (b, k) counts; None: all the same.
+    candidates: the items among which a softmax finds the positives of all rows; None: the whole catalogue.
     """
 
     context: Context
     items: Tensor
     labels: Tensor
     weights: Tensor | None = None
+    candidates: Candidates | None = None
 
 
 class Batches(Protocol):

@@ -36,7 +36,8 @@ class Workers:
         mine = _rows(context, begin, end)
         self.share = len(batch.labels[mine]) / rows
         items = batch.items if len(batch.items) < rows else batch.items[mine]
-        return Batch(_sliced(context, mine, begin, end), items, batch.labels[mine])
+        weights = None if batch.weights is None else batch.weights[mine]
+        return Batch(_sliced(context, mine, begin, end), items, batch.labels[mine], weights, batch.candidates)
 
     def add_up(self, gradients: Mapping[Tensor, Tensor]) -> dict[Tensor, Tensor]:
         """The gradients of the whole batch, from those of the slices, each counting by its share."""

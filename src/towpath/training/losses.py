@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import log_softmax, softplus
 
-from towpath.kernels.log_normaliser import weighted_log_normaliser
+from towpath.kernels.softmax_loss import Candidates, Products, weighted_softmax_loss
 
 
 def logistic_loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -61,17 +61,15 @@ def catalogue_softmax_risk(
     targets: Tensor,
     weights: Tensor | None = None,
     *,
+    candidates: Candidates | None = None,
     product_dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Mean of `softmax_loss` over states (b, d), each with one positive (b,) among all rows of table (n, d).
 
         R = (1/b) sum_j  w_j (log sum_i e^<s_j, t_i> - <s_j, t_target(j)>)
 
-    The (b, n) logits are never held at once.
+    The (b, n) logits are never held at once. With candidates the inner sum is estimated from them.
     """
-    right = (states * table[targets]).sum(1)
-    if weights is None:
-        even = states.new_full((len(states),), 1 / len(states))
-        return weighted_log_normaliser(states, table, even, product_dtype=product_dtype) - right.mean()
-    share = weights / len(states)
-    return weighted_log_normaliser(states, table, share, product_dtype=product_dtype) - right @ share
+    weights = states.new_ones(len(states)) if weights is None else weights
+    products = Products(dtype=product_dtype)
+    return weighted_softmax_loss(states, table, targets, weights / len(states), candidates, products)

@@ -67,7 +67,14 @@ class PlainLearner(Learner):
             states, table = with_factors(self.scorer).factors(batch.context)
             weights = None if batch.weights is None else batch.weights[:, 0]
             narrow = torch.bfloat16 if self._training.softmax_dtype == "bfloat16" else None
-            return catalogue_softmax_risk(states, table, batch.items[:, 0], weights, product_dtype=narrow)
+            return catalogue_softmax_risk(
+                states,
+                table,
+                batch.items[:, 0],
+                weights,
+                candidates=batch.candidates,
+                product_dtype=narrow,
+            )
         scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
         loss = softmax_loss if self._training.loss == "softmax" else logistic_loss
         return _weighted(loss(scores, batch.labels), batch).mean() + self._training.l2 * norm

@@ -38,6 +38,13 @@ class TrainingSettings(Settings):
         "train on sequences. `bfloat16` is faster on processors that can (AVX-512 BF16, AMX), "
         "much slower on others, and rounds to three digits.",
     )
+    softmax_negatives: int = Field(
+        0,
+        ge=0,
+        description="With how many items the softmax over the catalogue compares each positive, for models "
+        "that train on sequences: drawn once for each batch, popular ones more often, which is corrected "
+        "for (sampled softmax with logQ correction). 0, or more than there are: all.",
+    )
     windows: Literal["last", "random", "all"] = Field(
         "random",
         description="Which part of each history an epoch uses, for models that train on every step of a "

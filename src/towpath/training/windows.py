@@ -1,7 +1,7 @@
 """Batches for models of sequences: stretches of histories in which every step is an instance."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from towpath.errors import ConfigError, DataError
 from towpath.models.scorer import Context, Scorer
 from towpath.rng import Rng
 from towpath.training.batch import Batch
+from towpath.training.candidates import CandidateSampler
 from towpath.training.event_weights import event_weights
 from towpath.training.negatives import Draw, TrainingNegatives
 from towpath.training.settings import TrainingSettings
@@ -49,6 +50,7 @@ class WindowBatches:
         self._settings, self._negatives = settings, negatives
         weights = event_weights(train, settings)
         self._weights = None if weights is None else Histories(train.histories.starts, weights)
+        self._sampler = _candidate_sampler(train, scorer, settings)
         self._longest = scorer.history_length
         self._device = device_of(scorer)
         steps = train.histories.lengths - 1
@@ -78,9 +80,13 @@ class WindowBatches:
         windows = self._cut(generator)
         windows = windows[generator.permutation(len(windows.users))]
         draw = None if self._settings.pairs == "catalogue" else self._negatives.drawer(number, rng, name)
+        candidates = rng.numpy(name + "candidates", number)
         last = np.cumsum(windows.ends - windows.begins) - 1
         for places in np.split(np.arange(len(last)), np.flatnonzero(np.diff(last // self._batch_size)) + 1):
-            yield self._batch(windows[places], draw)
+            batch = self._batch(windows[places], draw)
+            yield (
+                batch if self._sampler is None else replace(batch, candidates=self._sampler.draw(candidates))
+            )
 
     def _cut(self, generator: np.random.Generator) -> _Windows:
         """The windows of an epoch, user by user."""
@@ -122,6 +128,15 @@ class WindowBatches:
             return None
         following = self._weights.between(windows.begins + 1, windows.ends + 1, self._longest)
         return torch.from_numpy(following.ravel()[steps, None]).to(self._device)
+
+
+def _candidate_sampler(
+    train: Interactions, scorer: Scorer, settings: TrainingSettings
+) -> CandidateSampler | None:
+    """What draws the items of the softmax; None if it goes over all of them, or there is none."""
+    if settings.pairs != "catalogue" or not 0 < settings.softmax_negatives < train.n_items:
+        return None
+    return CandidateSampler(train, settings.softmax_negatives, device_of(scorer))
 
 
 def refuse_unlearnable(model: type[Scorer], settings: TrainingSettings) -> None:
