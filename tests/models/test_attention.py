@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from small import small_split
 from towpath.data.interactions import PADDING
 from towpath.errors import ConfigError
-from towpath.models.attention import Attention
+from towpath.models.attention import Attention, by_distance
 from towpath.models.registry import build
 from towpath.models.scorer import Context, Sizes, context_of
 from towpath.rng import Rng
@@ -140,3 +140,34 @@ def test_an_item_is_most_like_itself() -> None:
 def test_heads_must_divide_the_dimension() -> None:
     with pytest.raises(ConfigError, match=r"heads \(3\) must divide embedding_dim \(8\)"):
         attention(heads=3)
+
+
+def test_distances_are_looked_up_by_how_far_back_a_step_looks() -> None:
+    table = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
+    first, second = by_distance(table, 3)
+    assert first.tolist() == [[1, 0, 0], [2, 1, 0], [3, 2, 1]]
+    assert torch.equal(second, 10 * first)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_step_that_looks_at_one_distance_only_sees_that_item(heads: int) -> None:
+    """With a huge bias for distance 2, attention gives the value of the item two steps back and no other."""
+    scorer = attention(heads=heads, blocks=1)
+    with torch.no_grad():
+        scorer.blocks[0].distances[2] = 1e4
+    # The last item itself goes past attention, and the one two steps back through it.
+    same = [state(scorer, *history) for history in ([1, 2, 3, 4, 5, 6], [9, 8, 7, 4, 30, 6])]
+    torch.testing.assert_close(*same)
+    assert not torch.allclose(same[0], state(scorer, 1, 2, 3, 7, 5, 6))
+
+
+def test_a_model_of_before_distances_scores_as_it_did() -> None:
+    old = {name: value for name, value in ONE.state_dict().items() if not name.endswith("distances")}
+    other = attention()
+    with torch.no_grad():
+        for block in other.blocks:
+            block.distances.fill_(3.0)
+            block.distances[0] = 0
+    assert not torch.equal(state(other, 1, 2, 3), state(ONE, 1, 2, 3))
+    other.load_state_dict(old)
+    assert torch.equal(state(other, 1, 2, 3), state(ONE, 1, 2, 3))

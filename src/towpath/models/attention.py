@@ -41,7 +41,8 @@ class Attention(Scorer):
     """score(u, i) = <h, e_i>: h is the state after the last item of u's history, e the table of item vectors.
 
         x = sqrt(d) e_history + position          positions count back from the latest item
-        x = x + attention(norm(x))                each step sees itself and the steps before it
+        x = x + attention(norm(x))                each step sees itself and the steps before it, by
+                                                  softmax(<q, k> / sqrt(d) + r) with r for each distance
         x = x + feedforward(norm(x))              as many blocks as set
         h = norm(x)
 
@@ -79,6 +80,9 @@ class Attention(Scorer):
             for name, parameter in self.named_parameters():
                 if parameter.ndim == 1:
                     parameter.fill_(1.0 if "norm" in name and name.endswith("weight") else 0.0)
+                    continue
+                if name.endswith("distances"):
+                    parameter.zero_()
                     continue
                 table = parameter is self.items.weight or parameter is self.positions
                 std = 0.02 if table else parameter.shape[1] ** -0.5
@@ -165,6 +169,8 @@ class _Block(nn.Module):
         self.heads = settings.heads
         self.norm = nn.LayerNorm(dim)
         self.inputs = nn.Linear(dim, 3 * dim)
+        self.distances = nn.Parameter(torch.zeros(settings.history_length, settings.heads))
+        self.register_load_state_dict_pre_hook(_without_distances)  # type: ignore[no-untyped-call]  # in torch
         self.output = nn.Linear(dim, dim)
         self.dropout = Dropout(settings.dropout)
         self.wide_norm = nn.LayerNorm(dim)
@@ -183,8 +189,22 @@ class _Block(nn.Module):
         parts = layout.to_rows(self.inputs(values))
         parts = parts.view(*parts.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         query, key, value = parts.flatten(1, 2)  # (r m, w, d / m) each
-        mask = layout.mask.repeat_interleave(self.heads, 0) if self.heads > 1 else layout.mask
-        logits = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=query.shape[2] ** -0.5)
+        bias = layout.mask[:, None] + by_distance(self.distances, parts.shape[3])  # (r, m, w, w)
+        logits = torch.baddbmm(bias.flatten(0, 1), query, key.transpose(1, 2), alpha=query.shape[2] ** -0.5)
         seen = logits.softmax(2) @ value
         seen = seen.view(-1, self.heads, *seen.shape[1:]).transpose(1, 2).flatten(2)
         return self.output(layout.from_rows(seen))
+
+
+def by_distance(table: Tensor, width: int) -> Tensor:
+    """The numbers of a table (h, m) of distances, for w steps that each look back: (m, w, w).
+
+    Entry (q, k) is that of distance q - k; zero where q < k.
+    """
+    farthest_first = functional.pad(table[:width].flip(0).T, (0, width - 1))
+    return farthest_first.unfold(1, width, 1).flip(1)
+
+
+def _without_distances(block: _Block, state: dict[str, Tensor], prefix: str, *_: object) -> None:
+    """A model that was stored before blocks knew distances has learned nothing of them."""
+    state.setdefault(f"{prefix}distances", torch.zeros_like(block.distances))

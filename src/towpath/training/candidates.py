@@ -8,7 +8,7 @@ from towpath.data.interactions import Interactions
 from towpath.kernels.softmax_loss import Candidates
 
 # Chances grow with this power of how often an item is in the training data.
-POPULARITY_POWER = 0.5
+POPULARITY_POWER = 0.75
 
 
 class CandidateSampler:
