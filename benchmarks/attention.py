@@ -1,11 +1,13 @@
-"""Seconds that an epoch of attention takes, next to RecTools' SASRec where that is at hand.
+"""Seconds of an epoch of attention, next to the SASRec of RecTools and RecBole where they are at hand.
 
-    python -m benchmarks.attention ml-1m --data-dir DIR [--rectools-python PYTHON] [--threads 2] [--epochs 3]
+    python -m benchmarks.attention ml-1m --data-dir DIR [--threads 2] [--epochs 3] [--rectools-python PYTHON]
 
-Same data, dimension 64, two blocks, one head, softmax over the whole catalogue. Epochs alternate within one
-run, so that what else the machine does falls on both alike; the best of each is shown. RecTools may live in
-an environment of its own, whose interpreter is named by --rectools-python. An epoch of RecTools takes the
-last `length` steps of every user: windows=last here. What other windows and lengths cost is shown too.
+Same data, dimension 64, two blocks, one head. Epochs alternate within one run, so that what else the machine
+does falls on all alike; the best of each is shown. The peers live in environments of their own, which
+`python -m benchmarks.peer_environments` makes. An epoch of RecTools takes the last `length` steps of every
+user: windows=last here. RecBole encodes every beginning of a history by itself; a few of its batches are
+measured and scaled up. "towpath" goes over the whole catalogue, as the peers do; our default is a sampled
+softmax. What other windows and lengths cost is shown too, one epoch each.
 """
 
 import argparse
@@ -18,10 +20,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv
 import torch
 
+from benchmarks.peer_environments import interpreter
+from benchmarks.peers import write_events
 from towpath.data.interactions import Interactions
 from towpath.data.sources import read
 from towpath.data.split import split_leave_last_two
@@ -33,51 +35,42 @@ from towpath.training.plain import PlainLearner
 from towpath.training.task import TrainingTask
 
 LENGTH, DIM = 50, 64
+HERE = Path(__file__).parent
+PEERS = ("rectools", "recbole")
 # What is timed alone, one epoch each, after the comparison.
 OTHERS: dict[str, dict[str, Any]] = {
-    "towpath, all windows": {"windows": "all"},
-    "towpath, length 100": {"windows": "last", "history_length": 100},
-    "towpath, length 200": {"windows": "last", "history_length": 200},
-    "towpath, length 200, bfloat16": {"windows": "last", "history_length": 200, "softmax_dtype": "bfloat16"},
+    "towpath, all windows": {"windows": "all", "softmax_negatives": 0},
+    "towpath, length 100": {"history_length": 100, "softmax_negatives": 0},
+    "towpath, length 200": {"history_length": 200, "softmax_negatives": 0},
+    "towpath, length 200, bfloat16": {
+        "history_length": 200,
+        "softmax_negatives": 0,
+        "softmax_dtype": "bfloat16",
+    },
+    "towpath, length 200, sampled softmax": {"history_length": 200},
 }
-
-# Trains an epoch for every line that it is sent, and answers with its seconds: wall clock and processor.
-THEIRS = """
-import json, logging, sys, time, warnings
-import pandas as pd, torch
-from rectools import Columns
-from rectools.dataset import Dataset
-from rectools.models import SASRecModel
-warnings.simplefilter("ignore"); logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
-path, dim, length, threads = sys.argv[1], *map(int, sys.argv[2:])
-torch.set_num_threads(threads)
-events = pd.read_csv(path)
-table = pd.DataFrame({Columns.User: events.user, Columns.Item: events.item, Columns.Weight: 1.0,
-                      Columns.Datetime: pd.to_datetime(events.place, unit="s")})
-data = Dataset.construct(table)
-model = SASRecModel(n_factors=dim, n_blocks=2, n_heads=1, session_max_len=length, epochs=1,
-                    dataloader_num_workers=0, verbose=0)
-for _ in sys.stdin:
-    wall, used = time.perf_counter(), time.process_time()
-    model.fit_partial(data, min_epochs=1, max_epochs=1)
-    print("seconds", json.dumps([time.perf_counter() - wall, time.process_time() - used]), flush=True)
-"""
 
 
 def main() -> None:
     options = _arguments()
     torch.set_num_threads(options.threads)
-    train = split_leave_last_two(read(options.data, data_dir=options.data_dir).interactions).train
-    ours = _learner(train, {"windows": "last"})
-    found: dict[str, list[list[float]]] = {"towpath": [], "rectools": []}
+    split = split_leave_last_two(read(options.data, data_dir=options.data_dir).interactions)
+    train = split.train
+    ours = {
+        "towpath": _learner(train, {"softmax_negatives": 0}),
+        "towpath, sampled softmax": _learner(train, {}),
+    }
+    found: dict[str, list[list[float]]] = {name: [] for name in ours}
     with tempfile.TemporaryDirectory() as folder:
-        theirs = _rectools(options, _write(train, Path(folder) / "train.csv"))
+        write_events(split, Path(folder))
+        theirs = {peer: started for peer in PEERS if (started := _start(peer, Path(folder), options))}
         for number in range(1, options.epochs + 1):
-            if theirs is not None:
-                _note(found, "rectools", _ask(theirs))
-            _note(found, "towpath", _timed(ours, number))
-        if theirs is not None:
-            theirs.communicate()
+            for peer, process in theirs.items():
+                _note(found, peer, _ask(peer, process))
+            for name, learner in ours.items():
+                _note(found, name, _timed(learner, number))
+        for process in theirs.values():
+            process.communicate()
     for name, settings in OTHERS.items():
         _note(found, name, _timed(_learner(train, settings), 1))
     print(json.dumps({name: _best(seconds) for name, seconds in found.items() if seconds}, indent=2))
@@ -90,7 +83,8 @@ def _note(found: dict[str, list[list[float]]], name: str, seconds: list[float]) 
 
 
 def _learner(train: Interactions, settings: dict[str, Any]) -> PlainLearner:
-    asked = {"history_length": LENGTH, "embedding_dim": DIM, "blocks": 2, "heads": 1} | settings
+    alike = {"history_length": LENGTH, "embedding_dim": DIM, "blocks": 2, "heads": 1, "windows": "last"}
+    asked = alike | settings
     resolved = Recipe("attention", "plain", asked).resolve()
     scorer = build("attention", resolved.model.model_dump(), Sizes(train.n_users, train.n_items))
     scorer.initialise(train, Rng(0))
@@ -108,24 +102,17 @@ def _best(seconds: list[list[float]]) -> dict[str, float]:
     return {"seconds": round(min(wall), 1), "processor_seconds": round(min(used), 1)}
 
 
-def _write(train: Interactions, path: Path) -> Path:
-    columns = {"user": train.users, "item": train.items, "place": range(len(train))}
-    pa.csv.write_csv(pa.table(columns), path)
-    return path
-
-
-def _rectools(options: argparse.Namespace, path: Path) -> subprocess.Popen[str] | None:
-    """RecTools in a process of its own, ready for its first epoch; None, said aloud, where there is none."""
-    probe = [options.rectools_python, "-c", "import rectools.models, pytorch_lightning"]
-    if subprocess.run(probe, capture_output=True, check=False).returncode:
-        print(
-            f"{options.rectools_python} has no RecTools; install 'rectools[torch]' into an environment of "
-            "its own and name its interpreter with --rectools-python to compare.",
-            file=sys.stderr,
-        )
+def _start(peer: str, folder: Path, options: argparse.Namespace) -> subprocess.Popen[str] | None:
+    """The peer in a process of its own, ready for its first epoch; None, said aloud, where there is none."""
+    python = options.rectools_python if peer == "rectools" and options.rectools_python else interpreter(peer)
+    if python is None:
+        print(f"no {peer}: python -m benchmarks.peer_environments {peer} makes it", file=sys.stderr)
         return None
+    own = folder / peer
+    own.mkdir()
+    (own / "events.npz").symlink_to(folder / "events.npz")
     return subprocess.Popen(
-        [options.rectools_python, "-c", THEIRS, path, str(DIM), str(LENGTH), str(options.threads)],
+        [python, HERE / "peer_sasrec.py", peer, own, str(options.threads), "epochs"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -133,23 +120,23 @@ def _rectools(options: argparse.Namespace, path: Path) -> subprocess.Popen[str] 
     )
 
 
-def _ask(theirs: subprocess.Popen[str]) -> list[float]:
-    assert theirs.stdin
-    assert theirs.stdout
-    theirs.stdin.write("epoch\n")
-    theirs.stdin.flush()
-    for line in theirs.stdout:
+def _ask(peer: str, process: subprocess.Popen[str]) -> list[float]:
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write("epoch\n")
+    process.stdin.flush()
+    for line in process.stdout:
         if line.startswith("seconds"):
             found: list[float] = json.loads(line.removeprefix("seconds"))
             return found
-    sys.exit("RecTools ended before its epoch did; its messages are above.")
+    sys.exit(f"{peer} ended before its epoch did; its messages are above.")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("data")
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--rectools-python", default=sys.executable)
+    parser.add_argument("--rectools-python", type=Path, help="where RecTools is, if not in build/peers")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=3)
     return parser.parse_args()

@@ -117,16 +117,19 @@ def _note(name: str, kind: Any) -> str:  # a type of Scorer, or a Method
     changed: Mapping[str, Any] = getattr(
         kind, "suited_training" if isinstance(kind, type) else "training", {}
     )
-    defaults = ", ".join(f"`{key}={_shown(value)}`" for key, value in changed.items())
-    differs = f"Changes these defaults of the fit loop: {defaults}." if defaults else ""
+    differs = f"Changes these defaults of the fit loop: {_listed(changed)}." if changed else ""
+    pairwise: Mapping[str, Any] = getattr(kind, "suited_pairwise", {})
+    weighed = f"Methods that weigh single pairs use {_listed(pairwise)}." if pairwise else ""
     on_impressions: Mapping[str, Mapping[str, Any]] = getattr(kind, "on_impressions", {})
     there = [
-        f"Defaults of `{model}` on a log of impressions: "
-        + ", ".join(f"`{key}={_shown(value)}`" for key, value in settings.items())
-        + "."
+        f"Defaults of `{model}` on a log of impressions: {_listed(settings)}."
         for model, settings in on_impressions.items()
     ]
-    return " ".join(filter(None, [_EXPLAINED.get(name, ""), differs, *there]))
+    return " ".join(filter(None, [_EXPLAINED.get(name, ""), differs, weighed, *there]))
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"`{key}={_shown(value)}`" for key, value in values.items())
 
 
 def _commands(path: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -113,9 +113,9 @@ class Recipe:
 
     def _suited(self) -> dict[str, Any]:
         """Defaults of the fit loop for this model and this method."""
-        model, method = model_type(self.model).suited_training, method_named(self.method)
-        pairwise = {} if method.softmax or "loss" not in model else {"loss": "logistic", "pairs": "sampled"}
-        return {**model, **pairwise, **method.training}
+        model, method = model_type(self.model), method_named(self.method)
+        pairwise = {} if method.softmax else model.suited_pairwise
+        return {**model.suited_training, **pairwise, **method.training}
 
     def _refuse_softmax(self, training: TrainingSettings) -> None:
         if training.loss == "softmax" and not method_named(self.method).softmax:

@@ -22,10 +22,15 @@ class AttentionSettings(Settings):
     """Settings of self-attention over histories."""
 
     embedding_dim: int = Field(64, ge=1, description="Length of the item vectors and of every state.")
-    history_length: int = Field(100, ge=1, description="How many of a user's latest items are used.")
+    history_length: int = Field(200, ge=1, description="How many of a user's latest items are used.")
     blocks: int = Field(2, ge=1, description="Blocks of attention and feed-forward layers.")
     heads: int = Field(1, ge=1, description="Heads of attention in each block; must divide embedding_dim.")
     feedforward: int = Field(2, ge=1, description="Width of a feed-forward layer, in embedding_dim.")
+    relative_positions: bool = Field(
+        True,
+        description="Learn for each distance how much attention prefers items that lie so far back; false: "
+        "positions alone, as in the SASRec paper.",
+    )
     dropout: float = Field(
         0.2, ge=0, lt=1, description="Share of numbers set to zero while training, to the nearest 1/256."
     )
@@ -55,12 +60,18 @@ class Attention(Scorer):
     suited_training: ClassVar[Mapping[str, Any]] = {
         "loss": "softmax",
         "pairs": "catalogue",
+        "softmax_negatives": 512,
         "batch_size": 1024,
-        "learning_rate": 1e-3,
+        "learning_rate": 2e-3,
         "l2": 0.0,
         "epochs": 40,
         "final_lr_factor": 0.0,
         "patience": 10,
+    }
+    suited_pairwise: ClassVar[Mapping[str, Any]] = {
+        "loss": "logistic",
+        "pairs": "sampled",
+        "learning_rate": 1e-3,
     }
     trains_on_sequences = True
 
@@ -169,7 +180,9 @@ class _Block(nn.Module):
         self.heads = settings.heads
         self.norm = nn.LayerNorm(dim)
         self.inputs = nn.Linear(dim, 3 * dim)
-        self.distances = nn.Parameter(torch.zeros(settings.history_length, settings.heads))
+        self.distances: nn.Parameter | None = None
+        if settings.relative_positions:
+            self.distances = nn.Parameter(torch.zeros(settings.history_length, settings.heads))
         self.register_load_state_dict_pre_hook(_without_distances)  # type: ignore[no-untyped-call]  # in torch
         self.output = nn.Linear(dim, dim)
         self.dropout = Dropout(settings.dropout)
@@ -189,7 +202,9 @@ class _Block(nn.Module):
         parts = layout.to_rows(self.inputs(values))
         parts = parts.view(*parts.shape[:2], 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         query, key, value = parts.flatten(1, 2)  # (r m, w, d / m) each
-        bias = layout.mask[:, None] + by_distance(self.distances, parts.shape[3])  # (r, m, w, w)
+        bias = layout.mask[:, None].expand(-1, self.heads, -1, -1)  # (r, m, w, w)
+        if self.distances is not None:
+            bias = bias + by_distance(self.distances, parts.shape[3])
         logits = torch.baddbmm(bias.flatten(0, 1), query, key.transpose(1, 2), alpha=query.shape[2] ** -0.5)
         seen = logits.softmax(2) @ value
         seen = seen.view(-1, self.heads, *seen.shape[1:]).transpose(1, 2).flatten(2)
@@ -207,4 +222,5 @@ def by_distance(table: Tensor, width: int) -> Tensor:
 
 def _without_distances(block: _Block, state: dict[str, Tensor], prefix: str, *_: object) -> None:
     """A model that was stored before blocks knew distances has learned nothing of them."""
-    state.setdefault(f"{prefix}distances", torch.zeros_like(block.distances))
+    if block.distances is not None:
+        state.setdefault(f"{prefix}distances", torch.zeros_like(block.distances))

@@ -79,6 +79,8 @@ class Scorer(nn.Module, ABC):
     settings_type: ClassVar[type[Settings]]
     # Defaults of the fit loop that suit this model better than the common ones.
     suited_training: ClassVar[Mapping[str, Any]] = {}
+    # What replaces some of these for methods that weigh single pairs and cannot use a softmax.
+    suited_pairwise: ClassVar[Mapping[str, Any]] = {}
     # The model's own settings that are worth searching, with the values worth trying.
     grid: ClassVar[Mapping[str, Sequence[Any]]] = {}
     # Whether a model depends on the seed although it has no parameters to train: it draws at its start.

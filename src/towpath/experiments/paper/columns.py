@@ -15,7 +15,10 @@ PAIRS: dict[str, Any] = {
     "ceiling": 2.0, "penalty": 0.5,
 }  # fmt: skip
 # The paper's length of vectors and loss; a step learns from its item and three negatives.
-SEQUENCE: dict[str, Any] = {"embedding_dim": 32, "history_length": 50, "pairs": "sampled", "loss": "logistic"}
+SEQUENCE: dict[str, Any] = {
+    "embedding_dim": 32, "history_length": 50, "relative_positions": False, "pairs": "sampled",
+    "loss": "logistic", "learning_rate": 1e-3,
+}  # fmt: skip
 
 # The paper's propensities are estimated, where a simulated log would have the true ones.
 BY_POPULARITY = {"propensity": "popularity"}
