@@ -10,6 +10,7 @@ from small import small_split
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import METHODS, method_named
 from towpath.methods.run import fit
+from towpath.models.attention import AttentionSettings
 from towpath.models.players import longest_history
 from towpath.models.registry import build
 from towpath.models.scorer import sizes_of
@@ -59,7 +60,8 @@ def test_making_a_player_does_not_change_f(method: str) -> None:
 )
 def test_a_batch_holds_what_the_player_looks_at(method: str, pairs: str) -> None:
     made = learner(method, pairs)
-    assert longest_history(made.scorer, *made.players().values()) == 100
+    longest = AttentionSettings().history_length
+    assert longest_history(made.scorer, *made.players().values()) == longest
     assert all((batch.context.histories >= 0).any() for batch in made._batches.epoch(1, Rng(0)))
 
 
