@@ -18,7 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fuzz.targets import TARGETS, SilentDifferenceError
+from fuzz.outcomes import SilentDifferenceError
+from fuzz.targets import TARGETS
 
 CHUNK = 500
 

@@ -9,7 +9,9 @@ from fuzz.targets import TARGETS
 pytest.importorskip("starlette")
 pytest.importorskip("msgspec")
 # A few seconds of each; the numbers are those of the long run, so that a failure is repeated by them.
-COUNTS = {"readers": 20, "runs": 12, "settings": 150, "requests": 200}
+COUNTS = {
+    "readers": 20, "runs": 12, "settings": 150, "requests": 200, "tables": 20, "folders": 15, "logs": 20
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -25,16 +27,16 @@ def test_damaged_inputs_are_refused_or_read_right(name: str, tmp_path: Path) -> 
 
 def test_the_fuzzer_notices_rows_that_are_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fuzzer that cannot fail shows nothing: here the reader hides a row, and another reader knows it."""
-    from fuzz import targets
+    from fuzz import outcomes, readers
 
-    target = targets.Readers(tmp_path)
-    right = targets.read
+    target = readers.Readers(tmp_path)
+    right = readers.read
 
     def losing(*arguments, **options):
         found = right(*arguments, **options)
         return found.__class__(**{**vars(found), "counts": type(found.counts)(found.counts.rows - 1, 0)})
 
-    monkeypatch.setattr(targets, "read", losing)
-    path = target._write("a.csv", targets.BASES["a.csv"])
-    with pytest.raises(targets.SilentDifferenceError):
-        target._read(path, targets.BASES["a.csv"])
+    monkeypatch.setattr(readers, "read", losing)
+    path = target._write("a.csv", readers.BASES["a.csv"])
+    with pytest.raises(outcomes.SilentDifferenceError):
+        target._read(path, readers.BASES["a.csv"])

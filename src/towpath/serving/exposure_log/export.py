@@ -45,7 +45,7 @@ def export_log(log: LogTables, out: Path) -> Exported:
 def _kind(connection: duckdb.DuckDBPyConnection, column: str) -> str:
     """The type of a column of ids: integers if every id is one, in its usual form, else text."""
     other = f"""SELECT COUNT(*) FROM shown WHERE {column} IS NOT NULL
-        AND COALESCE(CAST(TRY_CAST({column} AS BIGINT) AS VARCHAR), '') <> {column}"""
+        AND CAST(TRY_CAST({column} AS BIGINT) AS VARCHAR) IS DISTINCT FROM {column}"""
     found = connection.execute(other).fetchone()
     return "BIGINT" if found and found[0] == 0 else "VARCHAR"
 

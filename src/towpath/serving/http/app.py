@@ -58,6 +58,8 @@ def make_app(service: Service) -> ASGIApp:
     routes = [Route(path, endpoint, methods=["POST"]) for path, endpoint in asked.items()]
     routes += [Route(path, Endpoint(service, path, work), methods=["GET"]) for path, work in gets.items()]
     starlette = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _not_found})
+    # A redirect would go to whatever host the request names.
+    starlette.router.redirect_slashes = False
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         # What carries the traffic needs no search for its route.
