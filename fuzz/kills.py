@@ -9,6 +9,7 @@ import argparse
 import io
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -23,7 +24,14 @@ from typing import Any
 
 import numpy as np
 
+from fuzz import kill_serve
+from fuzz.runs import make_run
 from towpath.cli.app import main as towpath
+from towpath.errors import TowpathError
+from towpath.experiments.paper.benchmarks import BENCHMARKS, BenchmarkSpec
+from towpath.experiments.paper.catalogue import EXPERIMENTS
+from towpath.experiments.paper.experiment import Experiment
+from towpath.methods.recipe import Recipe
 
 # Numbers that clocks make differ between equal runs.
 CLOCKS = ("seconds", "hours", "folder", "run", "out", "page", "path", "artifact", "log", "command", "file")
@@ -35,29 +43,25 @@ class Command:
 
     words: tuple[str, ...]
     again: tuple[str, ...] = ()
+    last: str = ""  # the file that it writes last; a folder that is there must have it, and is made once only
 
 
 FIT = ("--set", "epochs=4", "--set", "patience=9", "--set", "embedding_dim=4")
+WORLD = ("--set", "users=60", "--set", "items=40", "--set", "shown_per_user=10")
 COMMANDS = {
     "fit": Command(("fit", "EVENTS", *FIT, "--out", "OUT"), ("--resume",)),
     "tune": Command(("tune", "EVENTS", "--grid", "l2=0,0.01", "--seeds", "1", *FIT, "--out", "OUT")),
     "compare": Command(("compare", "EVENTS", "--models", "mf,gmf", "--seeds", "1", *FIT, "--out", "OUT")),
-    "simulate": Command(
-        (
-            "simulate",
-            "create",
-            "--set",
-            "users=60",
-            "--set",
-            "items=40",
-            "--set",
-            "shown_per_user=10",
-            "--out",
-            "OUT",
-        )
+    "simulate": Command(("simulate", "create", *WORLD, "--out", "OUT")),
+    "simulate serve": Command(
+        ("simulate", "serve", "WORLD", "--arms", "plain,ipw", "--days", "2", "-k", "3", *FIT, "--out", "OUT"),
+        last="experiment.html",
     ),
+    "paper": Command(("paper", "run", "kills", "--seeds", "1", "--code", "as it is", "--out", "OUT")),
     "log export": Command(("log", "export", "LOG", "--out", "OUT.parquet")),
 }
+SERVE = "serve"  # killed in its own way
+NAMES = (*COMMANDS, SERVE)
 
 
 def answer(words: tuple[str, ...], places: dict[str, Path]) -> tuple[int, Any]:
@@ -118,9 +122,14 @@ def kill_once(command: Command, places: dict[str, Path], rng: np.random.Generato
 
 def attack(name: str, rng: np.random.Generator, places: dict[str, Path], right: Any, longest: float) -> str:
     """Kill a command once and run it again; raises if the second run is not as an undisturbed one."""
-    command = COMMANDS[name]
     places["OUT"].parent.mkdir()
+    if name == SERVE:
+        return kill_serve.attack(_started, (places["RUN0"], places["RUN1"]), places["OUT"], rng)
+    command = COMMANDS[name]
     how = kill_once(command, places, rng, longest)
+    if command.last and places["OUT"].exists():
+        assert (places["OUT"] / command.last).is_file(), f"{name} after {how} is half-made"
+        shutil.rmtree(places["OUT"])
     begun = command.again and (places["OUT"] / "run.json").is_file()
     code, found = answer((*command.words, *(command.again if begun else ())), places)
     assert code == 0, f"{name} after {how}: {found}"
@@ -130,17 +139,57 @@ def attack(name: str, rng: np.random.Generator, places: dict[str, Path], right: 
     return how
 
 
+def _started(words: tuple[str, ...]) -> int:
+    """The id of a process that runs this command and says nothing."""
+
+    def run() -> None:
+        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+            sys.exit(towpath(list(words)))
+
+    return forked(run)
+
+
 def _is_litter(name: str) -> bool:
     return name.endswith((".partial", ".old", ".writing"))
 
 
 def make_places(folder: Path) -> dict[str, Path]:
     """The data that the commands work on: events, and a small exposure log."""
+    places = {
+        "EVENTS": _write_events(folder / "events.csv", items=30),
+        "LOG": _make_log(folder / "log"),
+        "WORLD": folder / "world",
+    }
+    assert answer(COMMANDS["simulate"].words, {"OUT": places["WORLD"]})[0] == 0
+    for number in (0, 1):
+        places[f"RUN{number}"] = folder / f"run{number}"
+        make_run(places[f"RUN{number}"], number, 0)
+    _register_table(_write_events(folder / "more.csv", items=200))  # sampled evaluation needs 100 others
+    return places
+
+
+def _write_events(path: Path, items: int) -> Path:
+    """Sixty users with eight events each."""
     rng = np.random.default_rng(0)
-    pairs = [(user, item) for user in range(60) for item in rng.permutation(30)[:8]]
+    pairs = [(user, item) for user in range(60) for item in rng.permutation(items)[:8]]
     rows = [f"{user},{item},{time}" for time, (user, item) in enumerate(pairs)]
-    (folder / "events.csv").write_text("\n".join(["user,item,time", *rows]) + "\n")
-    return {"EVENTS": folder / "events.csv", "LOG": _make_log(folder / "log")}
+    path.write_text("\n".join(["user,item,time", *rows]) + "\n")
+    return path
+
+
+def _register_table(events: Path) -> None:
+    """A table of the paper's kind that takes a second."""
+    fast = {"epochs": 3, "embedding_dim": 4, "batch_size": 256}
+    BENCHMARKS["kills"] = BenchmarkSpec("Kills", str(events), note="Made to be killed.")
+    EXPERIMENTS["kills"] = Experiment(
+        name="kills",
+        title="A table to kill",
+        about="A table to kill.",
+        benchmarks=("kills",),
+        methods={"Pop": Recipe("popularity"), "MCF": Recipe("mf", settings=fast)},
+        claims=(),
+        seeds=1,
+    )
 
 
 def _make_log(path: Path) -> Path:
@@ -158,6 +207,8 @@ def _make_log(path: Path) -> Path:
 
 def measured(name: str, folder: Path, places: dict[str, Path]) -> tuple[Any, float]:
     """What an undisturbed run gives, and how long it takes once everything is imported."""
+    if name == SERVE:
+        return None, 0.0
     for attempt in ("imports", "timed"):
         began = time.monotonic()
         code, right = answer(COMMANDS[name].words, {**places, "OUT": folder / attempt / name / "out"})
@@ -172,19 +223,19 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    counts: dict[str, Counter[str]] = {name: Counter() for name in COMMANDS}
+    counts: dict[str, Counter[str]] = {name: Counter() for name in NAMES}
     failures: list[str] = []
     with tempfile.TemporaryDirectory(prefix="kills-") as scratch:
         folder = Path(scratch)
         places = make_places(folder)
-        right = {name: measured(name, folder, places) for name in COMMANDS}
+        right = {name: measured(name, folder, places) for name in NAMES}
         for number in range(arguments.kills * 2):
-            name = list(COMMANDS)[number % len(COMMANDS)]
+            name = NAMES[number % len(NAMES)]
             here = folder / f"{number}"
             rng = np.random.default_rng([arguments.seed, number])
             try:
                 how = attack(name, rng, {**places, "OUT": here / "out"}, *right[name])
-            except AssertionError as error:
+            except (AssertionError, TowpathError) as error:
                 how = "failed"
                 failures.append(str(error)[:800])
             counts[name][how] += 1
@@ -208,7 +259,8 @@ def summary(counts: dict[str, Counter[str]], arguments: argparse.Namespace) -> s
             f"    python -m fuzz.kills --kills {arguments.kills} --seed {arguments.seed}",
             "",
             "“killed” by SIGKILL, “terminated” by SIGTERM: the same command then ended with the result of an",
-            "undisturbed run and left nothing half-made. “failed”: it did not.",
+            "undisturbed run and left nothing half-made. A server was started again on its log, which then",
+            "held every answer and every click that a client had been told of, once. “failed”: it did not.",
             "",
             f"| command | {' | '.join(kinds)} |",
             "|---|---:|---:|---:|---:|",

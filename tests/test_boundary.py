@@ -22,6 +22,11 @@ def wrong_sql() -> None:
     duckdb.connect().execute("SELEC 1")
 
 
+def unfinished_result() -> None:
+    error = getattr(duckdb, "ResourceInUseException", None)  # which versions before 2 do not have
+    raise error("a result is still open") if error else duckdb.ParserException("wrong")
+
+
 FOREIGN = {
     "duckdb": lambda: duckdb.connect().execute("SELECT CAST('x' AS INTEGER)").fetchall(),
     "arrow": lambda: pa.ipc.open_file(pa.BufferReader(b"no")),
@@ -50,6 +55,8 @@ def test_bugs_stay_bugs() -> None:
     # Raised by a frame of the package itself.
     broken = caught(lambda: unknown_name("model", "mf", [1, "a"]))  # type: ignore[list-item]
     assert not is_foreign(caught(wrong_sql))
+    assert not is_foreign(caught(unfinished_result))
+    assert not is_foreign(DeprecationWarning("of a call of ours"))  # where warnings are errors
     assert not is_foreign(DataError("said already"))
     assert not is_foreign(MemoryError())
     assert not is_foreign(OSError(errno.ENOSPC, "no space left"))

@@ -11,6 +11,7 @@ from towpath.errors import ArtifactError, ConfigError
 from towpath.files import (
     MANIFEST,
     Form,
+    is_free,
     new_file,
     new_folder,
     read_manifest,
@@ -23,12 +24,14 @@ THING = Form("thing", 1)
 
 
 def everything(folder: Path) -> dict[str, str]:
-    return {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file()}
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST]
+    return {str(path.relative_to(folder)): path.read_text() for path in files}
 
 
 def fill(folder: Path, text: str, error: BaseException | None = None) -> None:
     with new_folder(folder) as partial:
         (partial / "a").write_text(text)
+        (partial / MANIFEST).write_text("{}")  # else it would not be towpath's, and never be replaced
         if error is not None:
             raise error
 
@@ -99,6 +102,35 @@ def test_a_device_or_a_pipe_is_refused_and_stays(write: Callable[[Path], None], 
         write(pipe)
     assert pipe.is_fifo()
     assert list(tmp_path.iterdir()) == [pipe]
+
+
+@pytest.mark.parametrize("place", ["", ".", "/", ".."])
+def test_a_place_without_a_name_is_refused(place: str) -> None:
+    with pytest.raises(ConfigError, match="--out should name a file or folder to make"):
+        refuse_unwritable(Path(place))
+    with pytest.raises(ConfigError, match="--out should name a file or folder to make"):
+        fill(Path(place), "new")
+
+
+def test_what_towpath_did_not_write_is_never_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "letters"
+    target.mkdir()
+    (target / "to mother.txt").write_text("dear")
+    with pytest.raises(ConfigError, match="already exists and towpath did not write it"):
+        fill(target, "new")
+    with pytest.raises(ConfigError, match="already exists and towpath did not write it"):
+        fill(target / "to mother.txt", "new")
+    assert everything(tmp_path) == {"letters/to mother.txt": "dear"}
+
+
+def test_leftovers_of_killed_processes_do_not_make_a_folder_taken(tmp_path: Path) -> None:
+    assert is_free(tmp_path / "absent")
+    (tmp_path / ".tune.json.12-34.partial").write_text("ha")
+    (tmp_path / ".results.lock").write_text("")
+    assert is_free(tmp_path)
+    (tmp_path / ".hidden").write_text("somebody's")
+    assert not is_free(tmp_path)
+    assert not is_free(tmp_path / ".hidden")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -15,8 +15,14 @@ from towpath.errors import ArtifactError, ConfigError, DataError, TowpathError
 _PACKAGE = str(Path(__file__).parent)
 # What inputs do to any code that touches them, whoever wrote it.
 _OF_INPUTS = (OSError, EOFError, UnicodeError, OverflowError, RecursionError)
-# What wrong SQL of our own does to DuckDB, and what too little room does, which the engine says better.
-_NOT_OF_FILES = ("ParserException", "SyntaxException", "CatalogException", "OutOfMemoryException")
+# What wrong SQL or wrong calls of our own do to DuckDB; and too little room, which the engine says better.
+_NOT_OF_FILES = (
+    "ParserException",
+    "SyntaxException",
+    "CatalogException",
+    "ResourceInUseException",
+    "OutOfMemoryException",
+)
 _OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 _LONGEST_REASON = 160
 _TOO_LARGE = ("can't allocate memory", "array is too big", "Storage size calculation overflowed")
@@ -64,6 +70,8 @@ def is_foreign(error: BaseException) -> bool:
     if isinstance(error, TowpathError) or not isinstance(error, Exception) or is_out_of_memory(error):
         return False
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        return False
+    if isinstance(error, Warning):  # made an error by whoever runs Python; it is about our code
         return False
     kind = type(error)
     library = kind.__module__.partition(".")[0]

@@ -26,6 +26,7 @@ from towpath.errors import ArtifactError, ConfigError
 from towpath.locks import only_writer
 
 MANIFEST = "manifest.json"
+_LEFT_OVER = (".partial", ".lock", ".writing")  # temporary names, which all begin with a dot
 # The keys of a manifest by which a folder is known and proved whole; the rest is what it has to say.
 PROOFS = ("kind", "format", "files", "checksum")
 # What a manifest holds is checked by its checksum; the values are whatever JSON can hold.
@@ -102,13 +103,15 @@ def new_folder(target: Path) -> Iterator[Path]:
 
     What a killed process left under the temporary name is removed first. An older `target` is moved aside,
     then removed: a reader sees the old folder or the new one, never a mixture. If another process is making
-    the same folder, that is said.
+    the same folder, that is said. What was not written by Towpath is never replaced.
     """
     _refuse_special(target)
+    _refuse_nameless(target)
     partial, old = (target.with_name(f".{target.name}.{state}") for state in ("partial", "old"))
     with _said(target, "free some space or choose another place"), only_writer(target, ".writing"):
         target.parent.mkdir(parents=True, exist_ok=True)
         _put_back(old, target)
+        _refuse_replacing(target)
         _remove(partial)
         partial.mkdir()
         try:
@@ -232,6 +235,7 @@ def scratch_folder(name: str = "") -> Iterator[Path]:
 def refuse_unwritable(target: Path) -> None:
     """Nothing, unless `target` cannot be made where it is to be; to be asked before the work begins."""
     _refuse_special(target)
+    _refuse_nameless(target)
     nearest = next(folder for folder in target.absolute().parents if folder.exists())
     if not nearest.is_dir():
         raise ConfigError(f"{target} cannot be made: {nearest} is not a directory; choose another --out.")
@@ -243,6 +247,24 @@ def _refuse_special(target: Path) -> None:
     """Nothing, unless `target` is a device or a pipe: the new file would take its name, /dev/null's even."""
     if target.exists() and not target.is_file() and not target.is_dir():
         raise ConfigError(f"{target} is a device or a pipe, not a file; choose another --out.")
+
+
+def _refuse_nameless(target: Path) -> None:
+    if target.name in ("", ".."):  # such as an empty text, the root or the current folder
+        raise ConfigError(f"--out should name a file or folder to make, and {str(target)!r} is not one.")
+
+
+def _refuse_replacing(target: Path) -> None:
+    """Nothing, unless something is at `target` that is neither empty nor a folder with a manifest."""
+    if not is_free(target) and not (target / MANIFEST).is_file():
+        raise ConfigError(f"{target} already exists and towpath did not write it; choose another --out.")
+
+
+def is_free(target: Path) -> bool:
+    """Whether nothing is at this place, or a folder with nothing but leftovers of killed processes."""
+    if not target.is_dir():
+        return not target.exists()
+    return all(path.name.startswith(".") and path.name.endswith(_LEFT_OVER) for path in target.iterdir())
 
 
 def file_digest(path: Path, algorithm: str = "sha256") -> str:

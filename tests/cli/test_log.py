@@ -59,10 +59,17 @@ def test_forget_deletes_a_user(towpath, log, tmp_path):
         (["--metric", "gmv"], "did you mean 'gmv_per_visitor'"),
         (["--alpha", "2"], "--alpha must lie between 0 and 1"),
         (["--control", "old"], "no arm 'old'"),
+        (["--visit-minutes", "1e300"], "--visit-minutes"),
     ],
 )
 def test_what_cannot_be_is_said(towpath, log, arguments, said):
     assert said in towpath("experiment", log, *arguments).sentence()
+
+
+def test_export_does_not_take_a_tilde_for_a_home(towpath, log, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert towpath("log", "export", log, "--out", "~nobody/x.parquet", "--json").json["rows"] == 1_200
+    assert (tmp_path / "~nobody" / "x.parquet").is_file()
 
 
 def test_a_folder_without_a_log_is_said(towpath, tmp_path):

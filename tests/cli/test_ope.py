@@ -1,6 +1,7 @@
 """towpath ope: the contract of issue 18, and every kind of bad input."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import duckdb
@@ -162,6 +163,7 @@ GOOD = ["i0,1,0,0.5", "i1,1,1,0.5", "i0,2,1,0.5", "i1,2,0,0.5"]
         ("i0,1,0,", "1 of 5 does not (first: line 6"),
         ("i0,1,0,1.5", "'1.5' in line 6"),
         ("i0,1,0,often", "'often' in line 6"),
+        ("i0,1,0,1e-299", "'1e-299' in line 6"),
         ("i0,1,2,0.5", "within 0 and 1; 1 of 5 does not (first: '2' in line 6"),
         ("i0,1,-1,0.5", "'-1' in line 6"),
         ("i0,1,,0.5", "A reward"),
@@ -176,6 +178,18 @@ def test_bad_rows(towpath, tmp_path: Path, row: str, expected: str) -> None:
     items = written(tmp_path / "items.csv", "item_id", "i0", "i1")
     answer = towpath("ope", log, "--target", "uniform", *NAMED, "--items", items, "--json")
     assert expected in answer.sentence()
+
+
+def test_one_long_id_does_not_take_its_length_for_every_row(tmp_path: Path) -> None:
+    from towpath.bandit.log import read_bandit_log
+
+    rows = [f"i{n % 5},1,0,0.5" for n in range(1_000)]
+    log = written(tmp_path / "log.csv", HEADER, *rows, f"{'y' * 50_000},1,0,0.5")
+    tracemalloc.start()
+    assert len(read_bandit_log(log)) == 1_001
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * 10**7  # an array of texts would have 4 * 50,000 bytes in each row: 200 MB
 
 
 def test_bad_targets(towpath, tmp_path: Path) -> None:

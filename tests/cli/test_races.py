@@ -66,6 +66,27 @@ def test_sigterm_leaves_a_run_to_resume_and_no_temporary_files(events: Path, tmp
     assert (out / "checkpoint.safetensors").is_file()
 
 
+@pytest.mark.parametrize("out", ["", "/", ".."])
+def test_an_out_without_a_name_is_refused(out: str, towpath, events: Path) -> None:
+    for verb in (["fit", events], ["simulate", "create"], ["data", "prepare", events], ["tune", events]):
+        assert "--out should name a file or folder" in towpath(*verb, "--out", out).sentence()
+
+
+def test_a_world_does_not_replace_what_is_no_world(towpath, finished: Path, tmp_path: Path) -> None:
+    small = ["--set", "users=20", "--set", "items=20", "--set", "shown_per_user=5"]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter").write_text("dear")
+    for place in (tmp_path / "mine", finished, finished / "artifact"):
+        before = sorted(place.rglob("*"))
+        sentence = towpath("simulate", "create", *small, "--out", place).sentence()
+        assert "already exists and is no world" in sentence
+        assert sorted(place.rglob("*")) == before
+
+
+def test_more_threads_than_a_machine_can_have_are_refused(towpath, events: Path, tmp_path: Path) -> None:
+    assert "--threads" in towpath("fit", events, "--threads", 2**63 - 1, "--out", tmp_path / "run").sentence()
+
+
 @pytest.mark.parametrize(
     "settings",
     [["learning_rate=1e30"], ["learning_rate=1e308", "loss=softmax"], ["embedding_dim=1000000000000000000"]],

@@ -143,6 +143,11 @@ def test_what_cannot_be_is_said_before_anything_is_read(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_search_killed_at_its_first_write_is_made_again(towpath, tmp_path: Path) -> None:
+    (tmp_path / ".tune.json.1-1.partial").write_text("{")
+    assert "There is no file none.csv" in towpath("tune", "none.csv", "--out", tmp_path).sentence()
+
+
 def test_a_folder_of_something_else_is_left_alone(towpath, events: Path, finished: Path) -> None:
     assert "has no tune.json" in towpath("tune", "none.csv", "--out", finished).sentence()
     assert "it has no folder results" in towpath("compare", "none.csv", "--out", finished).sentence()

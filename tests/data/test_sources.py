@@ -161,6 +161,26 @@ def test_a_set_that_is_not_there_says_how_to_get_it(tmp_path: Path) -> None:
             read("ml-1m", data_dir=folder)
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("name", ["a[1]", "a*", "a?", "file:a", "~a", "a'b", "a{1,2}"])
+def test_the_name_of_a_file_is_no_pattern(
+    name: str, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Next to `a[1].csv` there may be an `a1.csv`, which is another file."""
+    monkeypatch.chdir(tmp_path)
+    for file, users in ((f"{name}.{ending}", 3), (f"a1.{ending}", 2), (f"ab.{ending}", 2)):
+        pairs = [(user, item) for user in range(users) for item in range(4)]
+        if ending == "parquet":
+            table = pa.table({"user": [u for u, _ in pairs], "item": [i for _, i in pairs]})
+            pq.write_table(table, tmp_path / file)
+        elif ending == "csv":
+            (tmp_path / file).write_text("user,item\n" + "".join(f"{u},{i}\n" for u, i in pairs))
+        else:
+            lines = [json.dumps({"user": u, "item": i}) for u, i in pairs]
+            (tmp_path / file).write_text("\n".join(lines) + "\n")
+    assert len(read(tmp_path / f"{name}.{ending}").interactions) == 12
+
+
 def test_what_is_neither_a_set_nor_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'ml-1m'"):
         read("ml-1n")

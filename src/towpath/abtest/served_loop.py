@@ -24,7 +24,7 @@ from towpath.data.interactions import Interactions
 from towpath.data.split import join, split_leave_last_two
 from towpath.data.whole import all_for_training
 from towpath.errors import ConfigError, TowpathError
-from towpath.files import new_folder
+from towpath.files import is_free, new_folder
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import FixedEpochs, fit
 from towpath.models.scorer import Settings
@@ -267,7 +267,7 @@ def _mean(days: list[ArmDay], what: str) -> float:
 
 def fresh_folder(folder: Path) -> Path:
     """The folder, made new; one that has something in it is refused."""
-    if folder.exists() and any(folder.iterdir()):
+    if not is_free(folder):
         raise ConfigError(f"{folder} already exists; choose another --out.")
     with new_folder(folder):
         pass

@@ -1,8 +1,9 @@
 """Logs of a policy with its propensities: what was shown where, with which chance, and what it earned."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -29,6 +30,8 @@ _USUAL = {
     "user": ("user_id", "user", "userid"),
 }
 _OPTIONS = {"item": "--item-col", "label": "--label-col"}
+# One below this is no chance that anything was logged with, and fourth powers of its weight overflow.
+_LEAST_PROPENSITY = 1e-60
 ONE_POSITION = ("",)  # of a log that knows no positions
 
 
@@ -101,13 +104,13 @@ def read_items(path: str | Path, item_column: str | None = None) -> Vocabulary:
         with file_errors(source):
             column = _column("item", item_column, source)
             ids = _texts(connection, source, column, f"Every row of an item file needs an id ({column!r})")
-    double = len(ids) - len(np.unique(ids))
+    double = len(ids.codes) - len(ids.labels)
     if double:
         raise DataError(
-            f"Each item should stand once in {source.label}, but {double:,} of {len(ids):,} rows repeat an "
-            "id; remove the repeats."
+            f"Each item should stand once in {source.label}, but {double:,} of {len(ids.codes):,} rows "
+            "repeat an id; remove the repeats."
         )
-    return Vocabulary(pa.array(ids.tolist(), pa.string()))
+    return Vocabulary(pa.array([ids.labels[code] for code in ids.codes], pa.string()))
 
 
 def read_bandit_log(
@@ -140,46 +143,42 @@ class _Reading:
         if not self._count("true"):
             raise DataError(f"{self._source.label} should hold logged rows but has none.")
         shown = self._ids("item")
-        vocabulary = items or Vocabulary(pa.array(sorted(set(shown.tolist()), key=_order), pa.string()))
+        vocabulary = items or Vocabulary(pa.array(sorted(shown.labels, key=_order), pa.string()))
         positions, position_ids = self._positions()
         users = self._optional("user")
-        user_ids = None if users is None else Vocabulary(pa.array(np.unique(users).tolist(), pa.string()))
+        user_ids = None if users is None else Vocabulary(pa.array(users.labels, pa.string()))
         return BanditLog(
             actions=self._actions(shown, vocabulary),
             positions=positions,
-            rewards=np.zeros(len(shown)) if "label" in skip else self._rewards(),
+            rewards=np.zeros(len(shown.codes)) if "label" in skip else self._rewards(),
             item_ids=vocabulary,
             position_ids=position_ids,
             propensities=None if "propensity" in skip else self._propensities(),
-            contexts=None if users is None else np.unique(users, return_inverse=True)[1].astype(np.int64),
+            contexts=None if users is None else users.codes,
             context_ids=user_ids,
             requests=self._requests(),
             features=self._features(),
             notes=tuple(self._notes),
         )
 
-    def _actions(self, shown: NDArray[np.str_], items: Vocabulary) -> Codes:
-        unique, places = np.unique(shown, return_inverse=True)
-        codes = items.codes(unique.tolist())
-        if (codes == UNKNOWN).any():
-            bad = unique[codes == UNKNOWN]
-            rows = int(np.isin(places, np.flatnonzero(codes == UNKNOWN)).sum())
+    def _actions(self, shown: "_Texts", items: Vocabulary) -> Codes:
+        codes = items.codes(shown.labels)
+        bad = np.flatnonzero(codes == UNKNOWN)
+        if len(bad):
+            rows = int(np.isin(shown.codes, bad).sum())
             raise DataError(
                 f"Everything shown should be among the {len(items):,} items of the item file, but {rows:,} "
-                f"of {len(shown):,} rows of {self._source.label} show {len(bad):,} that are not (first: "
-                f"{str(bad[0])!r}); give an item file with all of them."
+                f"of {len(shown.codes):,} rows of {self._source.label} show {len(bad):,} that are not "
+                f"(first: {shown.labels[bad[0]]!r}); give an item file with all of them."
             )
-        return codes[places]
+        return codes[shown.codes]
 
     def _positions(self) -> tuple[Codes, tuple[str, ...]]:
         found = self._optional("position")
         if found is None:
             return np.zeros(self._count("true"), dtype=np.int64), ONE_POSITION
-        unique, places = np.unique(found, return_inverse=True)
-        order = sorted(range(len(unique)), key=lambda place: _order(str(unique[place])))
-        rank = np.empty(len(unique), dtype=np.int64)
-        rank[order] = np.arange(len(unique))
-        return rank[places], tuple(str(unique[place]) for place in order)
+        ordered = _ranked(found, _order)
+        return ordered.codes, tuple(ordered.labels)
 
     def _rewards(self) -> Values:
         column = self._required("label")
@@ -196,7 +195,7 @@ class _Reading:
             return None
         return self._numbers(
             column,
-            "BETWEEN 1e-300 AND 1",
+            f"BETWEEN {_LEAST_PROPENSITY} AND 1",
             f"A propensity (column {column!r}) should be above 0 and at most 1 in every row",
             "Log the chance of what was shown, or leave the column out with --estimate-propensities.",
         )
@@ -205,15 +204,15 @@ class _Reading:
         if self._told.request is None:
             return None
         column = _column("request", self._told.request, self._source)
-        texts = _texts(self._connection, self._source, column, f"Every row needs the request ({column!r})")
-        return np.unique(texts, return_inverse=True)[1].astype(np.int64)
+        problem = f"Every row needs the request ({column!r})"
+        return _texts(self._connection, self._source, column, problem).codes
 
     def _features(self) -> Codes | None:
         if not self._told.features:
             return None
         columns = [_column("feature", column, self._source) for column in self._told.features]
         texts = [_texts(self._connection, self._source, column, None) for column in columns]
-        return np.stack([np.unique(text, return_inverse=True)[1] for text in texts], axis=1).astype(np.int64)
+        return np.stack([text.codes for text in texts], axis=1)
 
     def _numbers(self, column: str, holds: str, problem: str, advice: str) -> Values:
         number = _number(self._source, column)
@@ -222,11 +221,11 @@ class _Reading:
         query = f"SELECT {number} FROM source ORDER BY file_row"
         return np.asarray(self._connection.execute(query).fetchnumpy().popitem()[1], dtype=np.float64)
 
-    def _ids(self, part: str) -> NDArray[np.str_]:
+    def _ids(self, part: str) -> "_Texts":
         column = self._required(part)
         return _texts(self._connection, self._source, column, f"Every row needs the {part} ({column!r})")
 
-    def _optional(self, part: str) -> NDArray[np.str_] | None:
+    def _optional(self, part: str) -> "_Texts | None":
         column = self._found(part)
         problem = f"Every row needs the {part} ({column!r})"
         return None if column is None else _texts(self._connection, self._source, column, problem)
@@ -253,8 +252,8 @@ class _Reading:
         return found
 
     def _count(self, condition: str) -> int:
-        found = self._connection.execute(f"SELECT COUNT(*) FROM source WHERE {condition}").fetchone()
-        return int(found[0]) if found else 0
+        [(count,)] = self._connection.execute(f"SELECT COUNT(*) FROM source WHERE {condition}").fetchall()
+        return int(count)
 
     def _refuse(self, condition: str, column: str, problem: str, advice: str) -> None:
         example = f"'VARCHAR', {_text(self._source, column)}"
@@ -289,15 +288,35 @@ def _number(source: Source, column: str) -> str:
     return f"coalesce(TRY_CAST({text} AS DOUBLE), {truth})"
 
 
-def _texts(
-    connection: duckdb.DuckDBPyConnection, source: Source, column: str, problem: str | None
-) -> NDArray[np.str_]:
+@dataclass(frozen=True)
+class _Texts:
+    """A column of texts as codes (n,) into its distinct texts, which stand in order.
+
+    An array of all texts would have room in each row for the longest of them.
+    """
+
+    labels: list[str]
+    codes: Codes
+
+
+def _ranked(texts: _Texts, key: Callable[[str], Any] | None = None) -> _Texts:
+    """The same with its distinct texts sorted by this key; whatever a key may give."""
+    labels = texts.labels
+    order = sorted(range(len(labels)), key=lambda place: key(labels[place]) if key else labels[place])
+    rank = np.empty(len(labels), dtype=np.int64)
+    rank[order] = np.arange(len(labels))
+    return _Texts([labels[place] for place in order], rank[texts.codes])
+
+
+def _texts(connection: duckdb.DuckDBPyConnection, source: Source, column: str, problem: str | None) -> _Texts:
     """A column as text, in the order of the file; a missing one is refused where there is a `problem`."""
     text = _text(source, column)
     if problem is not None:
         refuse_where(connection, source, f"{text} IS NULL", f"'VARCHAR', {text}", problem, "Fill them in.")
     query = f"SELECT coalesce({text}, '') AS t FROM source ORDER BY file_row"
-    return np.asarray(connection.execute(query).fetchnumpy()["t"], dtype=np.str_)
+    found = connection.sql(query).to_arrow_table().column("t").combine_chunks().dictionary_encode()
+    codes = found.indices.to_numpy().astype(np.int64)
+    return _ranked(_Texts(found.dictionary.to_pylist(), codes))
 
 
 def _order(text: str) -> tuple[int, float, str]:

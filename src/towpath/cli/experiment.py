@@ -38,7 +38,8 @@ class ExperimentOptions:
         ),
     ] = None
     visit_minutes: Annotated[
-        float, typer.Option(min=0, help="A visit ends when a user has asked for nothing for so long.")
+        float,
+        typer.Option(min=0, max=1e6, help="A visit ends when a user has asked for nothing for so long."),
     ] = 30.0
     expected_users: Annotated[
         int,

@@ -174,7 +174,9 @@ class Training:
     ] = None
     threads: Annotated[
         int,
-        typer.Option(min=1, help="Threads; with one, the same seed gives the same floats everywhere."),
+        typer.Option(
+            min=1, max=1024, help="Threads; with one, the same seed gives the same floats everywhere."
+        ),
     ] = 1
     memory: Memory = None
     device: Device = "cpu"

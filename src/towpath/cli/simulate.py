@@ -12,6 +12,7 @@ from towpath.cli.options import DataOptions, Jobs, Training, names_in, parse_set
 from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import read_data, use_threads
 from towpath.cli.simulate_serve import serve
+from towpath.errors import ConfigError
 from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
@@ -64,10 +65,12 @@ class RunOptions:
 def create(output: Output, options: CreateOptions, prepare: DataOptions, data: Rated = None) -> None:
     """Make a world: latent from a few numbers, or semi-synthetic from rated data."""
     use_threads(1)
-    from towpath.files import refuse_unwritable
-    from towpath.worlds.store import save_world
+    from towpath.files import kind_of, refuse_unwritable
+    from towpath.worlds.store import STORED_AS, save_world
 
     refuse_unwritable(options.out)
+    if options.out.exists() and kind_of(options.out) != STORED_AS.kind:  # an older world is replaced
+        raise ConfigError(f"{options.out} already exists and is no world; choose another --out.")
     settings = parse_settings(options.set)
     if data is None:
         world, about = _latent(settings, options.seed)

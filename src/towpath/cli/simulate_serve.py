@@ -10,6 +10,7 @@ from towpath.cli.compared import recipes_of
 from towpath.cli.options import Training, names_in, parse_settings
 from towpath.cli.output import Listing, Output
 from towpath.cli.prepare import use_threads
+from towpath.errors import ConfigError
 from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
@@ -46,11 +47,14 @@ def serve(folder: WorldFolder, options: ServedOptions, training: Training, outpu
     """
     use_threads(training.threads)
     limit_memory(training.memory)
-    if options.out is not None:
-        _run(folder, options, training, output, options.out)
-        return
-    from towpath.files import scratch_folder
+    from towpath.files import is_free, new_folder, scratch_folder
 
+    if options.out is not None:
+        if not is_free(options.out):
+            raise ConfigError(f"{options.out} already exists; choose another --out.")
+        with new_folder(options.out) as partial:  # so that one that is stopped leaves nothing half-made
+            _run(folder, options, training, output, partial)
+        return
     with scratch_folder("loop-") as scratch:
         _run(folder, options, training, output, scratch / "loop")
 

@@ -1,18 +1,21 @@
 """What runs the SQL: an embedded DuckDB that stays within bounds and leaves nothing behind, or Spark."""
 
+import glob
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
 
+from towpath.boundary import reason_of
 from towpath.data.sql import FUNCTIONS
 from towpath.errors import ConfigError, DataError
 from towpath.files import scratch_folder
-from towpath.memory import share_of_room
+from towpath.memory import current_limit, share_of_room, size_text
 
 # Sorting and joining want about this much per thread before they spill to the temporary folder.
 MEGABYTES_PER_THREAD = 150
@@ -104,12 +107,24 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
                 connection.execute(function.in_duckdb())
             yield connection
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
-            raise DataError(
-                f"Reading or splitting needs more room than memory and {tempfile.gettempdir()} have "
-                f"({str(error).splitlines()[0].rstrip('.')}); set TMPDIR to a folder on a larger disk."
-            ) from error
+            raise _no_room(error, megabytes) from error
         finally:
             connection.close()
+
+
+def _no_room(error: duckdb.Error, megabytes: int) -> DataError:
+    """The error for work that found no room, in memory or on the disk that it spills to."""
+    why = reason_of(error)
+    limit = current_limit()
+    if limit is not None and isinstance(error, duckdb.OutOfMemoryException):
+        return DataError(
+            f"Reading or splitting needs more than the {megabytes:,} MB that a limit of memory of "
+            f"{size_text(limit)} leaves it ({why}); give more memory."
+        )
+    return DataError(
+        f"Reading or splitting needs more room than memory and {tempfile.gettempdir()} have ({why}); set "
+        "TMPDIR to a folder on a larger disk."
+    )
 
 
 def _bounds() -> tuple[int, int]:
@@ -132,6 +147,18 @@ def quote_literal(value: str) -> str:
     'it''s'
     """
     return "'" + value.replace("'", "''") + "'"
+
+
+def quote_path(path: str | Path) -> str:
+    """An SQL text literal that stands for this one file.
+
+    DuckDB takes a path with brackets, stars or question marks for a pattern, which other files may match, and
+    a tilde or a scheme at its beginning for another place.
+
+    >>> print(quote_path("/data/clicks[1].csv"))
+    '/data/clicks[[]1].csv'
+    """
+    return quote_literal(glob.escape(str(Path(path).absolute())))
 
 
 def quote_identifier(value: str) -> str:

@@ -79,15 +79,13 @@ def refuse_rows(connection: Engine, source: Source, role: str, condition: str, *
 
 def refuse_where(connection: Engine, source: Source, condition: str, example: str, *sentence: str) -> None:
     """The same, with SQL for the `example`: type and text of what the first such row holds."""
-    counted = connection.execute(
+    [(total, bad, row)] = connection.execute(
         f"SELECT (SELECT COUNT(*) FROM source), COUNT(*), MIN(file_row) FROM source WHERE {condition}"
-    ).fetchone()
-    assert counted is not None  # an aggregate without groups always gives one row
-    total, bad, row = counted
+    ).fetchall()  # not fetchone, which leaves the result open and the connection in use
     if not bad:
         return
-    first = connection.execute(f"SELECT {example} FROM source WHERE file_row = {row}").fetchone()
-    shown = "" if first is None or first[1] is None else _example(*first)
+    [first] = connection.execute(f"SELECT {example} FROM source WHERE file_row = {row}").fetchall()
+    shown = "" if first[1] is None else _example(*first)
     expected, advice = sentence
     raise DataError(
         f"{expected}; {bad:,} of {total:,} {'does' if bad == 1 else 'do'} not "

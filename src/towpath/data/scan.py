@@ -23,7 +23,7 @@ from towpath.data.columns import (
     map_columns,
     map_positions,
 )
-from towpath.data.engine import Engine, quote_identifier, quote_literal
+from towpath.data.engine import Engine, quote_identifier, quote_literal, quote_path
 from towpath.data.layout import File, Layout, bad_json_line, layout_of
 from towpath.data.spark_engine import SparkEngine
 from towpath.data.spark_scan import layout_at, open_files, parquet_names
@@ -328,7 +328,7 @@ def _is_mapped(source: Source, key: str) -> bool:
 
 
 def _list(source: Source) -> str:
-    return "[" + ", ".join(quote_literal(str(source.copies.get(file, file))) for file in source.files) + "]"
+    return "[" + ", ".join(quote_path(source.copies.get(file, file)) for file in source.files) + "]"
 
 
 def _sentence(error: duckdb.Error, source: Source) -> str:

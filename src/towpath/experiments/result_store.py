@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from towpath.data.parquet import read_table, write_table
 from towpath.errors import ArtifactError, ConfigError
 from towpath.experiments.code_version import code_version, outside_sources
-from towpath.files import new_file, refuse_unwritable
+from towpath.files import is_free, new_file, refuse_unwritable
 from towpath.locks import locked
 from towpath.methods.recipe import Recipe
 
@@ -137,7 +137,7 @@ def refuse_foreign(out: Path) -> None:
     """Raise unless results can be stored in this --out folder; to be called before the work begins."""
     refuse_unwritable(out / FOLDER)
     refuse_earlier(out)
-    if out.is_dir() and any(out.iterdir()) and not (out / FOLDER).is_dir():
+    if not is_free(out) and not (out / FOLDER).is_dir():
         raise ConfigError(f"{out} holds something else: it has no folder {FOLDER}; choose another --out.")
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from towpath.errors import ArtifactError, ConfigError
 from towpath.experiments.result_store import FOLDER, Entry, ResultKey, ResultStore
 from towpath.experiments.search import Values
-from towpath.files import damaged, refuse_unwritable, write_text
+from towpath.files import damaged, is_free, refuse_unwritable, write_text
 from towpath.methods.recipe import Recipe
 
 ABOUT, TRIALS, BEST = "tune.json", "trials.jsonl", "best.json"
@@ -102,7 +102,7 @@ def open_trials(folder: Path, about: Record) -> Trials:
 def refuse_other_folder(folder: Path) -> None:
     """Raise unless a search can be stored at `folder`; to be called before the data are read."""
     refuse_unwritable(folder / ABOUT)
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / ABOUT).is_file():
+    if not is_free(folder) and not (folder / ABOUT).is_file():
         raise ConfigError(f"{folder} is not the folder of a search: it has no {ABOUT}; choose another --out.")
     if (folder / ABOUT).is_file():
         _read(folder, ABOUT)  # of an earlier version, or damaged

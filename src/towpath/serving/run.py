@@ -28,6 +28,7 @@ from towpath.files import (
     MANIFEST,
     check_listed,
     damaged,
+    is_free,
     list_checksums,
     new_folder,
     refuse_unwritable,
@@ -196,7 +197,7 @@ def refuse_nothing_left(run: Run) -> None:
 def refuse_existing(folder: Path, *, resume: bool) -> None:
     """Nothing, unless a run cannot be made at `folder`, or something is there that it must not touch."""
     refuse_unwritable(folder)
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    if is_free(folder):
         return
     if not resume:
         raise ConfigError(f"{folder} already exists; choose another --out, or continue it with --resume.")

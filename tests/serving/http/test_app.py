@@ -224,6 +224,7 @@ def test_hostile_requests_get_a_sentence(settings):
         assert client.post("/outcomes", worth)[0] == 400
         assert client.get("/recommend")[0] == 405
         assert client.get("/none")[0] == 404
+        assert client.post("/recommend/", {"user": "u1"})[0] == 404  # no redirect to whatever host was named
         assert client.recommend("u1")["items"]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import duckdb
 
-from towpath.data.engine import engine
+from towpath.data.engine import engine, quote_literal
 from towpath.files import new_file
 from towpath.serving.exposure_log.tables import LogTables
 
@@ -36,8 +36,8 @@ def export_log(log: LogTables, out: Path) -> Exported:
         users, items = (_kind(connection, side) for side in ("user_id", "item_id"))
         connection.execute(_EXPORTED.format(users=users, items=items))
         with new_file(out) as partial:
-            place = str(partial).replace("'", "''")
-            connection.execute(f"COPY exported TO '{place}' (FORMAT parquet, COMPRESSION zstd)")
+            place = quote_literal(str(partial.absolute()))  # a tilde would be taken for a home
+            connection.execute(f"COPY exported TO {place} (FORMAT parquet, COMPRESSION zstd)")
         found = connection.execute(_COUNTS).fetchone()
         return Exported(*(int(count) for count in found or (0,) * 5))
 
