@@ -2,9 +2,11 @@
 
 Inputs are numbered; each has a generator of its own, so that `--only TARGET --from N --inputs 1` repeats one.
 They run in processes that are forked after the imports: one that crashes is counted, and the next goes on.
+With `--kept FILE` finished pieces are kept there, and the same command goes on after them.
 """
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import sys
@@ -18,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+import towpath
 from fuzz.outcomes import SilentDifferenceError
 from fuzz.targets import TARGETS
 
@@ -50,22 +53,76 @@ def one(target: object, name: str, number: int, seed: int) -> tuple[str, str]:
         return "traceback", traceback.format_exc()[-3000:]
 
 
-def run(name: str, count: int, start: int, seed: int) -> Found:
+class Kept:
+    """Pieces of a run that are finished, one JSON line each; those of other code or seeds do not count."""
+
+    def __init__(self, path: Path | None, seed: int) -> None:
+        self._path, self._about = path, {"code": code_of(), "seed": seed}
+        lines = path.read_text().splitlines() if path is not None and path.exists() else []
+        pieces = [json.loads(line) for line in lines]
+        self._found = {
+            (one["target"], one["from"], one["to"]): Found(
+                Counter(one["outcomes"]), one["failures"], one["seconds"]
+            )
+            for one in pieces
+            if {key: one[key] for key in self._about} == self._about
+        }
+
+    def get(self, name: str, numbers: range) -> Found | None:
+        """What became of these inputs, if it is known."""
+        return self._found.get((name, numbers.start, numbers.stop))
+
+    def add(self, name: str, numbers: range, found: Found) -> None:
+        """Keep what became of these inputs."""
+        if self._path is None:
+            return
+        piece = {"target": name, "from": numbers.start, "to": numbers.stop, **vars(found)}
+        with self._path.open("a") as file:
+            file.write(json.dumps(self._about | piece) + "\n")
+
+
+def code_of() -> str:
+    """A digest of the code that is attacked and of what attacks it."""
+    places = [Path(towpath.__file__).parent, Path(__file__).parent]
+    digest = hashlib.sha256()
+    for path in sorted(path for place in places for path in place.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def run(name: str, count: int, start: int, seed: int, kept: Kept) -> Found:
     """What became of so many inputs of one target."""
-    found, began = Found(), time.monotonic()
-    context = multiprocessing.get_context("fork")
-    at, end = start, start + count
+    whole = Found()
+    ends = range(start, start + count, CHUNK)
+    pieces = [range(at, min(at + CHUNK, start + count)) for at in ends]
+    missing = [piece for piece in pieces if kept.get(name, piece) is None]
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        target = TARGETS[name][0](Path(folder))
-        while at < end:
-            answers = context.SimpleQueue()
-            numbers = range(at, min(at + CHUNK, end))
-            process = context.Process(target=attack, args=(target, name, numbers, seed, answers))
-            process.start()
-            at = _collect(found, answers, process, numbers)
-            process.join()
+        target = TARGETS[name][0](Path(folder)) if missing else None
+        for numbers in pieces:
+            found = kept.get(name, numbers)
+            if found is None:
+                found = _piece(target, name, numbers, seed)
+                kept.add(name, numbers, found)
+            whole.outcomes += found.outcomes
+            whole.failures += found.failures
+            whole.seconds += found.seconds
         if hasattr(target, "close"):
             target.close()
+    return whole
+
+
+def _piece(target: object, name: str, numbers: range, seed: int) -> Found:
+    """What became of these inputs; after a crash another process goes on with the next one."""
+    found, began = Found(), time.monotonic()
+    context = multiprocessing.get_context("fork")
+    at = numbers.start
+    while at < numbers.stop:
+        answers = context.SimpleQueue()
+        left = range(at, numbers.stop)
+        process = context.Process(target=attack, args=(target, name, left, seed, answers))
+        process.start()
+        at = _collect(found, answers, process, left)
+        process.join()
     found.seconds = time.monotonic() - began
     return found
 
@@ -124,14 +181,15 @@ def main() -> int:
     parser.add_argument("--from", dest="start", type=int, default=0)
     parser.add_argument("--only", choices=list(TARGETS))
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--kept", type=Path, help="finished pieces, from which the same command goes on")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    results = {}
+    results, kept = {}, Kept(arguments.kept, arguments.seed)
     for name, (_, share) in TARGETS.items():
         if arguments.only not in (None, name):
             continue
         count = arguments.inputs if arguments.only else arguments.inputs * share // 1000
-        results[name] = run(name, count, arguments.start, arguments.seed)
+        results[name] = run(name, count, arguments.start, arguments.seed, kept)
         print(name, dict(results[name].outcomes), f"{results[name].seconds:.0f} s", flush=True)
         for failure in results[name].failures[:20]:
             print(failure, flush=True)

@@ -99,6 +99,8 @@ def forked(action: Callable[[], None]) -> int:
     try:
         action()
         code = 0
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 1
     except BaseException:
         traceback.print_exc()
     finally:

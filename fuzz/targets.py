@@ -1,5 +1,6 @@
 """What is attacked, and how many of a thousand inputs each target gets; files take longest."""
 
+from fuzz.commands import Commands
 from fuzz.folders import Folders
 from fuzz.logs import Logs
 from fuzz.readers import Readers
@@ -12,8 +13,9 @@ TARGETS: dict[str, tuple[type, int]] = {
     "readers": (Readers, 100),
     "runs": (Runs, 20),
     "settings": (Settings, 300),
-    "requests": (Requests, 495),
-    "tables": (Tables, 40),
+    "requests": (Requests, 510),
+    "tables": (Tables, 30),
     "folders": (Folders, 25),
-    "logs": (Logs, 20),
+    "logs": (Logs, 12),
+    "commands": (Commands, 3),
 }

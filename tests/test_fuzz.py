@@ -10,7 +10,8 @@ pytest.importorskip("starlette")
 pytest.importorskip("msgspec")
 # A few seconds of each; the numbers are those of the long run, so that a failure is repeated by them.
 COUNTS = {
-    "readers": 20, "runs": 12, "settings": 150, "requests": 200, "tables": 20, "folders": 15, "logs": 20
+    "readers": 20, "runs": 12, "settings": 150, "requests": 200, "tables": 20, "folders": 15, "logs": 20,
+    "commands": 8,
 }  # fmt: skip
 
 

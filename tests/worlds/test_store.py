@@ -5,9 +5,10 @@ import pytest
 
 import towpath
 from towpath.errors import ArtifactError
+from towpath.files import write_manifest
 from towpath.rng import Rng
 from towpath.worlds.latent import LatentWorld, make_latent_world
-from towpath.worlds.store import load_world, save_world
+from towpath.worlds.store import STORED_AS, load_world, save_world
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +53,16 @@ def test_a_changed_world_is_refused(world, tmp_path):
 def test_what_is_no_world_is_refused(tmp_path):
     with pytest.raises(ArtifactError, match="There is no saved world"):
         load_world(tmp_path)
+
+
+@pytest.mark.parametrize("part", ["truth.safetensors", "_users.parquet", "_exposures.parquet"])
+def test_a_part_of_another_world_is_refused(part, world, tmp_path):
+    """Also if somebody has made all checksums anew (issue 21)."""
+    other = make_latent_world(LatentWorld(users=41, items=31, shown_per_user=8), Rng(0))
+    save_world(world, tmp_path / "w", {})
+    save_world(other, tmp_path / "other", {})
+    names = ("events.parquet", "_exposures.parquet", "_users.parquet", "_items.parquet", "truth.safetensors")
+    (tmp_path / "w" / part).write_bytes((tmp_path / "other" / part).read_bytes())
+    write_manifest(tmp_path / "w", STORED_AS, {"about": {}}, names)
+    with pytest.raises(ArtifactError, match="does not fit this towpath"):
+        load_world(tmp_path / "w")

@@ -209,30 +209,30 @@ def _parquet_names(connection: Engine, files: Sequence[File]) -> tuple[str, ...]
 
 
 def _create(connection: Engine, source: Source) -> Source:
+    """The relation `source`, once as many rows are found as were counted without the engine."""
     if isinstance(connection, SparkEngine):
         source = replace(source, notes=(*source.notes, *open_files(connection, source)))
-        return _counted_by_arrow(source) if source.layout.kind == "parquet" else source
-    if source.layout.kind == "parquet":
+        if any(isinstance(file, str) for file in source.files):
+            return source  # files at an address cannot be counted from here
+    elif source.layout.kind == "parquet":
         connection.execute(f"SET disabled_optimizers = '{','.join(_BY_STATISTICS)}'")
         _create_from_parquet(connection, source)
-        return _counted_by_arrow(source, connection)
+    if source.layout.kind == "parquet":
+        return _counted_by_arrow(connection, source)
     counts = {file: count_text(Path(file), source.layout) for file in source.files}
-    source = replace(source, copies=_copies(connection, source, counts))
-    source = _created_from_text(connection, source)
+    if not isinstance(connection, SparkEngine):
+        source = replace(source, copies=_copies(connection, source, counts))
+        source = _created_from_text(connection, source)
     headers = len(source.files) if source.header and source.layout.kind == "delimited" else 0
-    rows = sum(count.records for count in counts.values()) - headers
-    _refuse_another_count(connection, source, rows)
+    _refuse_another_count(connection, source, sum(count.records for count in counts.values()) - headers)
     return source
 
 
-def _counted_by_arrow(source: Source, connection: Engine | None = None) -> Source:
-    """The source with its rows without ids, as Arrow counts them; files at an address cannot be counted."""
+def _counted_by_arrow(connection: Engine, source: Source) -> Source:
+    """The source with its rows without ids, as Arrow counts them."""
     files = [file for file in source.files if isinstance(file, Path)]
-    if len(files) < len(source.files):
-        return source
     counted = count_parquet(files, () if source.whole else [source.column(role) for role in REQUIRED])
-    if connection is not None:
-        _refuse_another_count(connection, source, counted.rows)
+    _refuse_another_count(connection, source, counted.rows)
     return replace(source, incomplete=None if source.whole else counted.incomplete)
 
 
@@ -255,7 +255,7 @@ def _copies(connection: Engine, source: Source, counts: Mapping[File, TextCensus
 
 
 def _refuse_another_count(connection: Engine, source: Source, rows: int) -> None:
-    """Nothing, unless DuckDB finds another number of rows than were counted without it."""
+    """Nothing, unless the engine finds another number of rows than were counted without it."""
     found = connection.execute("SELECT COUNT(*) FROM source").fetchall()[0][0]
     if found != rows:
         raise DataError(

@@ -53,7 +53,23 @@ def load_world(folder: Path) -> tuple[World, dict[str, Any]]:
         users, items = read_ids(folder / USERS), read_ids(folder / ITEMS)
         truth = load_file(folder / TRUTH)
         exposures = _interactions(read_table(folder / SHOWN), users, items)
-        return World(truth["relevance"], truth.get("propensity"), exposures, exposures.positives), about
+        world = World(truth["relevance"], truth.get("propensity"), exposures, exposures.positives)
+        refuse_parts_of_others(world, len(users), len(items))
+        return world, about
+
+
+def refuse_parts_of_others(world: World, users: int, items: int) -> None:
+    """Nothing, unless ids, truth and rows do not belong together, or a chance is none."""
+    for name, chances in (("relevance", world.relevance), ("propensity", world.propensity)):
+        if chances is None:
+            continue
+        if chances.shape != (users, items):
+            raise ValueError(f"{name} of {chances.shape} pairs for {users} users and {items} items")
+        if not ((chances >= 0) & (chances <= 1)).all():  # which is false of what is no number
+            raise ValueError(f"{name} that is no chance")
+    for codes, most in ((world.exposures.users, users), (world.exposures.items, items)):
+        if len(codes) and not 0 <= codes.min() <= codes.max() < most:
+            raise ValueError("rows of other users or items")
 
 
 def _table(rows: Interactions) -> pa.Table:

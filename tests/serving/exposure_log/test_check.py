@@ -11,7 +11,9 @@ from fuzz.logs import REQUESTS, make_log
 
 from towpath.errors import LONGEST_MESSAGE, DataError
 from towpath.serving.exposure_log.export import export_log
+from towpath.serving.exposure_log.follow import SqliteFollower
 from towpath.serving.exposure_log.read import read_log
+from towpath.serving.exposure_log.store import LogError
 
 DEEP = "[" * 100_000
 
@@ -92,3 +94,16 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "exposures-0.sqlite")
     with pytest.raises(DataError, match="should be a file of an exposure log"):
         read_log(str(tmp_path))
+
+
+def test_a_server_does_not_start_on_a_damaged_log(log: Path) -> None:
+    """A worker reads what all workers wrote; one of their files may be none."""
+    (log / "exposures-1.sqlite").write_bytes(b"no database at all" * 400)
+    follower = SqliteFollower(log)
+    with pytest.raises(LogError, match=r"cannot be read .*choose another --log"):
+        follower.new()
+    follower.close()
+    (log / "exposures-1.sqlite").unlink()
+    os.mkfifo(log / "exposures-1.sqlite")
+    with pytest.raises(LogError, match="should be a file of an exposure log"):
+        SqliteFollower(log).new()

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from towpath.serving.exposure_log.read import FILES
-from towpath.serving.exposure_log.store import LogSettings
+from towpath.serving.exposure_log.store import LogError, LogSettings
 
 Pair = tuple[str, str]  # user, item
 
@@ -41,9 +41,18 @@ class SqliteFollower(Follower):
 
     def new(self) -> list[Pair]:
         """The request of an outcome may be in another worker's file, so it is looked for in all."""
-        for path in sorted(self._folder.glob(FILES)):
-            if path not in self._files and (file := _opened(path)) is not None:
-                self._files[path], self._last[path] = file, 0
+        try:
+            for path in sorted(self._folder.glob(FILES)):
+                if path not in self._files and (file := _opened(path)) is not None:
+                    self._files[path], self._last[path] = file, 0
+            return self._found()
+        except sqlite3.Error as error:
+            raise LogError(
+                f"The exposure log {self._folder} cannot be read ({error}); restore it from a copy, or "
+                "choose another --log."
+            ) from error
+
+    def _found(self) -> list[Pair]:
         found = []
         for path, file in self._files.items():
             query = "SELECT number, request_id, item_id FROM outcomes WHERE number > ? ORDER BY number"
@@ -69,12 +78,16 @@ class SqliteFollower(Follower):
 
 def _opened(path: Path) -> sqlite3.Connection | None:
     """The file, for reading; None while the worker that it belongs to is still making its tables."""
+    if not path.is_file():
+        raise LogError(f"{path} should be a file of an exposure log, but it is something else; remove it.")
     file = None
     try:
         file = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=10.0)
         file.execute("SELECT 1 FROM outcomes, requests LIMIT 1").fetchall()
         return file
-    except sqlite3.OperationalError:
+    except sqlite3.Error as error:
         if file is not None:
             file.close()
+        if not isinstance(error, sqlite3.OperationalError):  # it is no database
+            raise
         return None

@@ -1,7 +1,7 @@
 """What each user has clicked or ordered on this server, learned from its log."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -26,6 +26,11 @@ class SeenItems:
         """The items of this user, oldest first."""
         return self._items.get(user, _NOTHING)
 
+    def load(self) -> None:
+        """Learn all that the log has, before there is an event loop; raises if it cannot be read."""
+        if self._settings is not None:
+            self._add(self._pool.submit(self._new).result())
+
     async def start(self) -> None:
         """Learn all that the log has, then go on in the background."""
         if self._settings is not None:
@@ -35,9 +40,7 @@ class SeenItems:
     async def catch_up(self) -> None:
         """Learn what has come into the log until now."""
         if self._settings is not None:
-            pairs = await asyncio.get_running_loop().run_in_executor(self._pool, self._new)
-            for user, item in pairs:
-                self._items.setdefault(user, {})[item] = None
+            self._add(await asyncio.get_running_loop().run_in_executor(self._pool, self._new))
 
     async def close(self) -> None:
         """Stop following."""
@@ -54,6 +57,10 @@ class SeenItems:
             await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
             with suppress(Exception):  # the log is away; answers are refused meanwhile, and it is tried again
                 await self.catch_up()
+
+    def _add(self, pairs: Iterable[Pair]) -> None:
+        for user, item in pairs:
+            self._items.setdefault(user, {})[item] = None
 
     def _new(self) -> list[Pair]:
         if self._follower is None and self._settings is not None:

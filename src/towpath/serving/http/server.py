@@ -49,6 +49,7 @@ def run_worker(settings: ServerSettings, listening: socket.socket, place: Place,
     service = Service(settings, place)
     if settings.log is not None:
         open_store(settings.log, place.worker).close()  # what cannot be is said now, in one sentence
+        service.seen.load()
     server = make_server(service, tls)
     # Models and libraries stay: looking through them for garbage again and again makes requests wait.
     gc.collect()
