@@ -21,10 +21,11 @@ from pathlib import Path
 import numpy as np
 
 import towpath
+from fuzz.lent_engine import lent_engine
 from fuzz.outcomes import SilentDifferenceError
 from fuzz.targets import TARGETS
 
-CHUNK = 500
+CHUNK = 250
 
 
 @dataclass
@@ -189,7 +190,8 @@ def main() -> int:
         if arguments.only not in (None, name):
             continue
         count = arguments.inputs if arguments.only else arguments.inputs * share // 1000
-        results[name] = run(name, count, arguments.start, arguments.seed, kept)
+        with lent_engine():
+            results[name] = run(name, count, arguments.start, arguments.seed, kept)
         print(name, dict(results[name].outcomes), f"{results[name].seconds:.0f} s", flush=True)
         for failure in results[name].failures[:20]:
             print(failure, flush=True)

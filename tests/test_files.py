@@ -168,6 +168,14 @@ def test_values_changed_with_care_are_noticed(thing: Path) -> None:
         read_manifest(thing, THING)
 
 
+@pytest.mark.parametrize("value", ["NaN", "1e999", '"\\ud800"'])
+def test_values_that_no_manifest_can_hold_are_noticed(value: str, thing: Path) -> None:
+    text = (thing / MANIFEST).read_text()
+    (thing / MANIFEST).write_text(text.replace("{", '{"more": ' + value + ",", 1))
+    with pytest.raises(ArtifactError, match="damaged"):
+        read_manifest(thing, THING)
+
+
 def test_folders_that_are_something_else(thing: Path, tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="should be a saved split but is a saved thing"):
         read_manifest(thing, Form("split", 1))

@@ -292,8 +292,11 @@ def read_manifest(folder: Path, form: Form) -> Manifest:
         )
     _refuse_other_contents(folder, form, manifest)
     unsigned = {key: value for key, value in manifest.items() if key != "checksum"}
-    # Rendering again catches changes that leave the parsed values alone, such as white space.
-    if text != _rendered(manifest) or manifest.get("checksum") != _checksum(unsigned):
+    # Rendering again catches changes that leave the parsed values alone, such as white space. It fails for
+    # what a manifest cannot hold, such as NaN or half of a character.
+    with loading(folder / MANIFEST):
+        same = text == _rendered(manifest) and manifest.get("checksum") == _checksum(unsigned)
+    if not same:
         raise damaged(folder, MANIFEST, "does not match its own checksum")
     for name, expected in manifest["files"].items():
         if not (folder / name).is_file() or (folder / name).is_symlink():

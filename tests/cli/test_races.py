@@ -83,6 +83,12 @@ def test_a_world_does_not_replace_what_is_no_world(towpath, finished: Path, tmp_
         assert sorted(place.rglob("*")) == before
 
 
+def test_a_world_too_small_to_be_described_is_not_written(towpath, tmp_path: Path) -> None:
+    tiny = ["--set", "users=20", "--set", "items=15", "--set", "shown_per_user=4"]
+    towpath("simulate", "create", *tiny, "--out", tmp_path / "world").sentence()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_more_threads_than_a_machine_can_have_are_refused(towpath, events: Path, tmp_path: Path) -> None:
     assert "--threads" in towpath("fit", events, "--threads", 2**63 - 1, "--out", tmp_path / "run").sentence()
 

@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from small_impressions import small_log, small_world
 from towpath.data.vocabulary import Vocabulary
-from towpath.errors import DataError
+from towpath.errors import ArtifactError, DataError
 from towpath.evaluation.evaluate import evaluate
 from towpath.experiments.compare import compare_fits
 from towpath.experiments.run_result import EvaluationConfig
@@ -36,6 +37,15 @@ def test_ids_of_another_world_are_refused(folder: Path) -> None:
     rows = replace(WORLD.log, user_ids=Vocabulary(pa.array(["nobody"])))
     with pytest.raises(DataError, match="1 of 1 in the data are not among them"):
         relevance_for(rows, folder)
+
+
+def test_a_changed_byte_of_the_truth_is_noticed(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(folder, tmp_path / "world")
+    truth = bytearray((copy / "truth.safetensors").read_bytes())
+    truth[-1] ^= 1
+    (copy / "truth.safetensors").write_bytes(truth)
+    with pytest.raises(ArtifactError, match="does not match its checksum"):
+        relevance_for(WORLD.log, copy)
 
 
 def test_the_truth_is_found_next_to_the_events(folder: Path, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def _source(run: "Run") -> str:
     """What was given to towpath fit as DATA; of a built-in dataset the record has the file as well."""
     from towpath.data.builtin_datasets import BUILTIN_DATASETS
 
-    source = str(run.record["data"]["source"])
+    source = str(run.record["data"].get("source", ""))
     name = source.split(" (")[0]
     return name if name in BUILTIN_DATASETS else source
 

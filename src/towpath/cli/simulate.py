@@ -77,8 +77,9 @@ def create(output: Output, options: CreateOptions, prepare: DataOptions, data: R
     else:
         world, about = _semi_synthetic(data, settings, options.seed, prepare, output)
     with output.working(f"Writing {options.out}"):
+        described = _described(world, about, options.out)  # one that cannot be described is not written
         save_world(world, options.out, about)
-    _show_world(world, about, options.out, output)
+    _show_world(described, output)
 
 
 def describe(folder: WorldFolder, output: Output) -> None:
@@ -87,7 +88,7 @@ def describe(folder: WorldFolder, output: Output) -> None:
 
     with output.working(f"Reading {folder}"):
         world, about = load_world(folder)
-    _show_world(world, about, folder, output)
+    _show_world(_described(world, about, folder), output)
 
 
 def run(folder: WorldFolder, options: RunOptions, training: Training, output: Output) -> None:
@@ -150,7 +151,8 @@ def _arms(options: RunOptions, settings: dict[str, Any], device: str) -> "list[A
     return [Arm(name, trained.get(name)) for name in names]
 
 
-def _show_world(world: "World", about: dict[str, Any], folder: Path, output: Output) -> None:  # any JSON
+def _described(world: "World", about: dict[str, Any], folder: Path) -> dict[str, Any]:  # any JSON
+    """What a world is like, and what lists earn in it."""
     from towpath.data.split import split_leave_last_two
 
     split = split_leave_last_two(world.log)
@@ -160,7 +162,7 @@ def _show_world(world: "World", about: dict[str, Any], folder: Path, output: Out
         "popularity": float(world.popularity_relevance(k, *seen).mean()),
         "chance": float(world.chance_relevance(k, *seen).mean()),
     }
-    result = {
+    return {
         "folder": str(folder),
         **{key: about.get(key) for key in ("kind", "seed")},
         "users": world.log.n_users,
@@ -175,8 +177,11 @@ def _show_world(world: "World", about: dict[str, Any], folder: Path, output: Out
         "rel_at_10": oracle,
         "settings": about.get("settings"),
     }
+
+
+def _show_world(result: dict[str, Any], output: Output) -> None:  # any JSON
     facts = [(name.replace("_", " "), value) for name, value in result.items() if not isinstance(value, dict)]
-    earns = [(f"Rel@{k} of the {name} list", value) for name, value in oracle.items()]
+    earns = [(f"Rel@10 of the {name} list", value) for name, value in result["rel_at_10"].items()]
     output.show(result, Listing("What this world is like", ("", ""), [*facts, *earns]))
 
 

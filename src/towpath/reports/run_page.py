@@ -17,6 +17,7 @@ from towpath.reports.run_warnings import warnings_of
 from towpath.reports.run_weights import weights_section
 from towpath.reports.tables import Cell, Table
 
+UNNAMED = "data without a name"  # of a run that was made in Python from a table
 _QUANTILES = {"least": 0.0, "a quarter below": 0.25, "median": 0.5, "a quarter above": 0.75, "most": 1.0}
 
 
@@ -45,7 +46,7 @@ def run_page(facts: RunFacts) -> Page:
 
 
 def _lead(facts: RunFacts) -> str:
-    recipe, source = facts.recipe, Path(str(facts.data["source"]).split(" (")[0]).name
+    recipe, source = facts.recipe, Path(str(facts.data.get("source", UNNAMED)).split(" (")[0]).name
     trained = "is being trained" if facts.outcome is None else "was trained"
     made = f"The model {recipe['model']} {trained} by the method {recipe['method']} on {source}."
     if facts.evaluated is None:
@@ -81,7 +82,7 @@ def _careful_section(facts: RunFacts) -> Section:
 
 def _data_section(facts: RunFacts) -> Section:
     tables = [table for table in (_steps_table(facts), _parts_table(facts), _events_table(facts)) if table]
-    source, split = facts.data["source"], facts.data.get("split", "")
+    source, split = facts.data.get("source", UNNAMED), facts.data.get("split", "")
     text = f"Read from {source}, split by {split}."
     if facts.split is not None:
         train = facts.split.train

@@ -11,7 +11,8 @@ from towpath.data.interactions import Interactions
 from towpath.data.parquet import read_ids
 from towpath.data.vocabulary import UNKNOWN, Vocabulary
 from towpath.errors import DataError
-from towpath.worlds.store import ITEMS, TRUTH, USERS
+from towpath.files import read_manifest
+from towpath.worlds.store import ITEMS, STORED_AS, TRUTH, USERS
 
 
 def truth_next_to(data: str | Path) -> Path | None:
@@ -22,6 +23,7 @@ def truth_next_to(data: str | Path) -> Path | None:
 
 def relevance_for(rows: Interactions, folder: Path) -> NDArray[np.float32]:
     """The chance that each user clicks each item once it is shown, by the codes of `rows`: (users, items)."""
+    read_manifest(folder, STORED_AS)  # every byte is as it was written
     with stored(folder):
         with safe_open(folder / TRUTH, framework="numpy") as file:
             relevance: NDArray[np.float32] = file.get_tensor("relevance")
