@@ -23,16 +23,19 @@ class _Lender:
     """Keeps the database of this process."""
 
     def __init__(self) -> None:
-        self._owner, self._database = 0, None
+        # Those of other processes are never closed here: their threads did not survive the fork.
+        self._databases: list[tuple[int, duckdb.DuckDBPyConnection]] = []
+        self._broken = False
 
     def connect(self, place: str = ":memory:") -> "_Lent":
-        if self._owner != os.getpid() or self._database is None:
-            self._owner, self._database = os.getpid(), _connect(place)
-        return _Lent(self, self._database.cursor())
+        if self._broken or not self._databases or self._databases[-1][0] != os.getpid():
+            self._databases.append((os.getpid(), _connect(place)))
+            self._broken = False
+        return _Lent(self, self._databases[-1][1].cursor())
 
     def drop(self) -> None:
         """Open another one next time."""
-        self._database = None
+        self._broken = True
 
 
 class _Lent:

@@ -1,5 +1,6 @@
 """The bounded part of the fuzzer; `make fuzz` runs the long one."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,24 @@ def test_the_fuzzer_notices_rows_that_are_lost(tmp_path: Path, monkeypatch: pyte
     path = target._write("a.csv", readers.BASES["a.csv"])
     with pytest.raises(outcomes.SilentDifferenceError):
         target._read(path, readers.BASES["a.csv"])
+
+
+def test_finished_pieces_are_kept(tmp_path: Path) -> None:
+    from fuzz.__main__ import Found, Kept
+
+    path = tmp_path / "kept.jsonl"
+    Kept(path, 0).add("readers", range(250), Found(Counter({"refused": 249, "crash": 1}), ["one"], 3.0))
+    again = Kept(path, 0).get("readers", range(250))
+    assert again == Found(Counter({"refused": 249, "crash": 1}), ["one"], 3.0)
+    assert Kept(path, 1).get("readers", range(250)) is None
+    assert Kept(path, 0).get("readers", range(250, 500)) is None
+
+
+def test_a_borrowed_engine_reads_the_same(tmp_path: Path) -> None:
+    from fuzz.lent_engine import lent_engine
+    from fuzz.readers import Readers
+
+    target = Readers(tmp_path)
+    own = [one(target, "readers", number, seed=1) for number in range(8)]
+    with lent_engine():
+        assert [one(target, "readers", number, seed=1) for number in range(8)] == own
