@@ -171,6 +171,12 @@ def test_without_a_published_checksum_the_first_copy_counts(
     monkeypatch.setitem(BUILTIN_DATASETS, name, replace(BUILTIN_DATASETS[name], checksum=None))
     fetch(name, tmp_path)
     assert files(tmp_path) == ["ml-1m.zip", "ml-1m.zip.sha256"]
+    kept = (tmp_path / "ml-1m.zip.sha256").read_bytes()
+    for damaged in (b"", b"\xff\xfe", b"abc ml-1m.zip"):
+        (tmp_path / "ml-1m.zip.sha256").write_bytes(damaged)
+        with pytest.raises(DataError, match="should hold the checksum that was kept"):
+            fetch(name, tmp_path)
+    (tmp_path / "ml-1m.zip.sha256").write_bytes(kept)
     (tmp_path / "ml-1m.zip").unlink()
     publisher.content = b"something else"
     with pytest.raises(DataError, match="should have the checksum"):

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import towpath
@@ -64,6 +66,40 @@ def test_what_is_read_is_what_was_stored(tmp_path: Path) -> None:
         assert one.per_user.keys() == two.per_user.keys()
         assert all(np.array_equal(one.per_user[name], two.per_user[name]) for name in one.per_user)
         assert np.array_equal(one.users, two.users)
+
+
+def stored_result(folder: Path, seed: int = 0) -> tuple[ResultStore, str]:
+    store = ResultStore(folder, "c")
+    key = store.key(data="d", recipe=replace(MF, seed=seed))
+    one = Evaluation("full", "test", 10, np.arange(3), {"hit": np.array([1.0, seed, 1])}, {"coverage": 0.5})
+    store.put(key, RunResult("mf", seed, 1, 2.5, (one,)))
+    return store, key.name
+
+
+def test_a_result_under_the_name_of_another_is_refused(tmp_path: Path) -> None:
+    store, name = stored_result(tmp_path)
+    _, other = stored_result(tmp_path, seed=1)
+    shutil.copy(store.path(RunResult, other), store.path(RunResult, name))
+    with pytest.raises(ArtifactError, match="is the result of something else; delete it"):
+        store.get(RunResult, name)
+
+
+@pytest.mark.parametrize("change", ["column", "notes", "types"])
+def test_a_changed_result_is_refused(change: str, tmp_path: Path) -> None:
+    store, name = stored_result(tmp_path)
+    path = store.path(RunResult, name)
+    table = pq.read_table(path)
+    told = json.loads(table.schema.metadata[b"towpath"])
+    if change == "column":
+        first = table.column_names[0]
+        table = table.set_column(0, first, pa.array(table.column(0).to_numpy() + 1))
+    elif change == "notes":
+        told["notes"]["seconds"] = 0.0
+    else:
+        told = told | {"notes": {}, "digest": None}
+    pq.write_table(table.replace_schema_metadata({"towpath": json.dumps(told)}), path)
+    with pytest.raises(ArtifactError, match="delete it"):
+        store.get(RunResult, name)
 
 
 def test_protocols_may_evaluate_different_users(tmp_path: Path) -> None:

@@ -220,13 +220,22 @@ def test_a_folder_is_for_one_model_method_and_split(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tune.json", "best.json"])
-@pytest.mark.parametrize("content", ["{", "[]", '{"format": 99}'])
+@pytest.mark.parametrize("content", ["{", "[]", '{"format": 99}', "[" * 100_000])
 def test_damaged_files_are_one_sentence(name: str, content: str, tmp_path: Path) -> None:
     folder, small = tmp_path / "search", Tuning(Recipe("ease"), {"ridge": (1,)})
     tune(SPLIT, small, work=Work(folder=folder))
     (folder / name).write_text(content + "\n")
     with pytest.raises(ArtifactError, match=r"is damaged|format 99"):
         read_best(folder) if name == "best.json" else tune(SPLIT, small, work=Work(folder=folder))
+
+
+@pytest.mark.parametrize("change", [{"model": 3}, {"settings": []}, {"fingerprint": None}])
+def test_a_best_recipe_of_wrong_types_is_one_sentence(change: dict[str, object], tmp_path: Path) -> None:
+    tune(SPLIT, Tuning(Recipe("ease"), {"ridge": (1,)}), work=Work(folder=tmp_path))
+    best = json.loads((tmp_path / "best.json").read_text())
+    (tmp_path / "best.json").write_text(json.dumps(best | change))
+    with pytest.raises(ArtifactError, match=r"best\.json does not fit this towpath"):
+        read_best(tmp_path)
 
 
 def test_a_search_that_is_not_there_or_not_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

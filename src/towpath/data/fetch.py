@@ -1,6 +1,7 @@
 """Built-in datasets from their publishers: downloaded with resume, or copied, and checked."""
 
 import os
+import re
 import shutil
 import urllib.error
 import urllib.request
@@ -196,7 +197,15 @@ def _expected(entry: BuiltinDataset, target: Path) -> str | None:
     if entry.checksum is not None:
         return entry.checksum
     record = _record(target)
-    return f"sha256:{record.read_text().split()[0]}" if record.exists() else None
+    if not record.exists():
+        return None
+    found = re.match(rb"[0-9a-f]{64}\b", record.read_bytes()[:100])
+    if found is None:
+        raise DataError(
+            f"{record} should hold the checksum that was kept when {entry.name} was fetched, but has none; "
+            f"delete it and fetch {entry.name} again."
+        )
+    return f"sha256:{found[0].decode()}"
 
 
 def _record(target: Path) -> Path:

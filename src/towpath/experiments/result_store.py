@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from towpath.boundary import stored
 from towpath.data.parquet import read_table, write_table
 from towpath.errors import ArtifactError, ConfigError
 from towpath.experiments.code_version import code_version, outside_sources
@@ -91,7 +92,7 @@ class ResultStore:
     def get(self, kind: type[Result], name: str) -> Result | None:
         """The result of this name; None if there is none."""
         path = self.path(kind, name)
-        return kind.from_entry(_read(path)) if path.is_file() else None
+        return _opened(kind, path) if path.is_file() else None
 
     def has(self, kind: type[Storable], name: str) -> bool:
         """Whether there is such a result."""
@@ -100,8 +101,9 @@ class ResultStore:
     def put(self, key: ResultKey, result: Storable) -> None:
         """Store a result."""
         entry = result.to_entry()
-        notes = {"key": json.loads(key.text), "notes": entry.notes}
-        table = pa.table(dict(entry.columns)).replace_schema_metadata({_METADATA: json.dumps(notes)})
+        table = pa.table(dict(entry.columns))
+        notes = {"key": json.loads(key.text), "notes": entry.notes, "digest": _digest(table, entry.notes)}
+        table = table.replace_schema_metadata({_METADATA: json.dumps(notes)})
         with new_file(self.path(type(result), key.name)) as partial:
             write_table(table, partial)
 
@@ -109,8 +111,8 @@ class ResultStore:
         """Every result of this kind and this code version with its name, in the order of storage."""
         paths = self.folder.glob(f"*.{kind.kind}.parquet")
         for path in sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name)):
-            if _metadata(path, pq.read_schema)["key"]["code"] == self.code:
-                yield path.name.partition(".")[0], kind.from_entry(_read(path))
+            if _metadata(path, pq.read_schema)["key"].get("code") == self.code:
+                yield path.name.partition(".")[0], _opened(kind, path)
 
     def notes(self, kind: type[Storable]) -> Iterator[tuple[Json, Json]]:
         """Key and notes of every result of this kind, of any version of the code; no column is read."""
@@ -151,16 +153,35 @@ def refuse_earlier(out: Path) -> None:
         )
 
 
-def _read(path: Path) -> Entry:
+def _opened(kind: type[Result], path: Path) -> Result:
+    """The result in this file, once it is proved to be what was stored under its name."""
     table = read_table(path)
-    notes = _metadata(path, lambda _: table.schema)["notes"]
-    columns = {n: table.column(n).to_numpy(zero_copy_only=False).copy() for n in table.column_names}
-    return Entry(columns, notes)
+    metadata = _metadata(path, lambda _: table.schema)
+    name = ResultKey(json.dumps(metadata["key"], sort_keys=True)).name
+    known = metadata.get("digest")  # which earlier versions did not store
+    if path.name.partition(".")[0] != name or known not in (None, _digest(table, metadata["notes"])):
+        raise ArtifactError(f"{path} was changed, or is the result of something else; delete it.")
+    with stored(path, "delete it"):
+        columns = {n: table.column(n).to_numpy(zero_copy_only=False).copy() for n in table.column_names}
+        return kind.from_entry(Entry(columns, metadata["notes"]))
+
+
+def _digest(table: pa.Table, notes: Json) -> str:
+    """A checksum of all that a file holds, whatever its bytes are."""
+    digest = hashlib.sha256(json.dumps(notes, sort_keys=True).encode())
+    for name in table.column_names:
+        column = table.column(name).to_numpy(zero_copy_only=False)
+        digest.update(f"{name} {column.dtype} {column.shape}".encode())
+        # Texts are objects, whose bytes would be addresses.
+        digest.update(repr(column.tolist()).encode() if column.dtype.hasobject else column.tobytes())
+    return digest.hexdigest()
 
 
 def _metadata(path: Path, schema_of: Any) -> Json:  # a function from the path to its schema
     try:
         metadata: Json = json.loads(schema_of(path).metadata[_METADATA])
+        if not (isinstance(metadata["key"], dict) and isinstance(metadata["notes"], dict)):
+            raise TypeError("key and notes are JSON objects")
     except (OSError, ValueError, LookupError, TypeError, RecursionError, pa.ArrowException) as error:
         raise ArtifactError(f"{path} is not a stored result, or is damaged; delete it.") from error
     return metadata

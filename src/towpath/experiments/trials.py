@@ -11,6 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic import BaseModel
+
+from towpath.boundary import stored
 from towpath.errors import ArtifactError, ConfigError
 from towpath.experiments.result_store import FOLDER, Entry, ResultKey, ResultStore
 from towpath.experiments.search import Values
@@ -24,6 +27,15 @@ _SAME = ("fingerprint", "model", "method")
 _EVALUATION = {"protocols": ["full"], "on": "validation", "k": 10, "by": "validator"}
 
 Record = dict[str, Any]  # a JSON object
+
+
+class _Best(BaseModel):
+    """What best.json must say."""
+
+    model: str
+    method: str
+    settings: dict[str, Any]  # checked when the recipe is resolved
+    fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -122,6 +134,8 @@ def read_best(folder: Path) -> tuple[Recipe, Record]:
     if not (folder / BEST).is_file():
         raise ArtifactError(f"The search {folder} is not finished; run the same towpath tune command again.")
     best = _read(folder, BEST)
+    with stored(folder / BEST, "run the same towpath tune command again"):
+        _Best.model_validate(best)
     return Recipe(best["model"], best["method"], best["settings"]), best
 
 

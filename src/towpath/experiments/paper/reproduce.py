@@ -67,15 +67,16 @@ def read_cell(name: str, results: Path) -> Cell:
         if column not in columns:
             raise unknown_name("column of this table", column, columns)
         benchmark = columns[column]
+        recipe = published["settings"][benchmark][column]
         return Cell(
             experiment=published["experiment"],
             benchmark=benchmark,
             column=column,
             fingerprint=benchmarks[benchmark]["fingerprint"],
-            recipe=published["settings"][benchmark][column],
+            recipe={key: recipe[key] for key in ("model", "method", "settings")},
             values=benchmarks[benchmark]["columns"][column],
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise damaged(path.parent, RESULTS, "cannot be parsed") from error
 
 
