@@ -25,7 +25,7 @@ from fuzz.lent_engine import lent_engine
 from fuzz.outcomes import SilentDifferenceError
 from fuzz.targets import TARGETS
 
-CHUNK = 250
+CHUNK = 100
 
 
 @dataclass
