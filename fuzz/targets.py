@@ -10,12 +10,12 @@ from fuzz.settings import Settings
 from fuzz.tables import Tables
 
 TARGETS: dict[str, tuple[type, int]] = {
-    "readers": (Readers, 100),
-    "runs": (Runs, 20),
+    "readers": (Readers, 70),
+    "runs": (Runs, 12),
     "settings": (Settings, 300),
-    "requests": (Requests, 510),
-    "tables": (Tables, 30),
-    "folders": (Folders, 25),
-    "logs": (Logs, 12),
-    "commands": (Commands, 3),
+    "requests": (Requests, 576),
+    "tables": (Tables, 20),
+    "folders": (Folders, 10),
+    "logs": (Logs, 10),
+    "commands": (Commands, 2),
 }
