@@ -46,7 +46,7 @@ GROUP = "towpath.methods"
 # Settings on impressions, those of mf, chosen by validation in worlds of their own, each method with the same
 # budget (benchmarks.impressions_choice). Methods that start from shown pairs add few others.
 PLAIN = {"learning_rate": 0.01, "l2": 0.01, "negatives": 10}
-IPW = {"learning_rate": 0.01, "l2": 0.02, "floor": 0.3, "power": 0.25}
+IPW = {"learning_rate": 0.01, "l2": 0.02, "negatives": 10, "floor": 0.3, "power": 0.25}
 EXPOSURE = {"ridge_users": 30.0, "ridge_items": 3.0, "prior_weight": 0.0, "known_exposure": True}
 SHOWN = {"learning_rate": 0.003, "l2": 0.04, "negatives": 3}
 IMITATION = {"learning_rate": 0.003, "l2": 0.02, "negatives": 3}

@@ -39,7 +39,7 @@ class LibraryBatches:
         self._users, self._items = log.users.astype(np.int64), log.items.astype(np.int64)
         self._clicks = np.asarray(log.labels).astype(np.float32)
         self._shown, self._clicked = PairSet(log), PairSet(train)
-        self._draws = Draws(min(draws.items, train.n_items), draws.weight)
+        self._draws = draws
         self._batch_size = batch_size or min(_LARGEST, max(_SMALLEST, len(log) // _STEPS))
 
     def epoch(self, number: int, rng: Rng, held_out: HeldOut | None) -> Iterator[tuple[HeadTask, BlockTask]]:

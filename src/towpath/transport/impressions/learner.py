@@ -37,9 +37,8 @@ class ImpressionLearner(Learner):
         assert isinstance(scorer, Factorization)
         self._factorization = self.scorer = scorer
         self._settings, self._rng = settings, rng
-        self._batches = LibraryBatches(
-            task.train, Draws(settings.library_draws, settings.library_negatives), training.batch_size
-        )
+        draws = Draws(settings.draws_for(task.train.n_items), settings.library_negatives)
+        self._batches = LibraryBatches(task.train, draws, training.batch_size)
         self._members = members_of(settings)
         self._tasks = member_task(self._members)
         self.library = Library(scorer.sizes, self._tasks, settings.member_dim)

@@ -8,6 +8,7 @@ from towpath.models.scorer import Settings
 
 # Impressions that are enough for the members to settle, all passes together.
 _ENOUGH, _MOST_EPOCHS, _FEWEST_EPOCHS = 6_000_000, 30, 4
+_FEWEST_DRAWS, _MOST_DRAWS = 16, 64
 
 
 class LibrarySettings(Settings):
@@ -46,10 +47,10 @@ class LibrarySettings(Settings):
         "other than mf, how many are drawn for each.",
     )
     library_draws: int = Field(
-        16,
-        ge=1,
+        0,
+        ge=0,
         description="Items that are drawn from the catalogue for each batch, shared by all of its users "
-        "(model mf); all of them where there are no more.",
+        "(model mf); 0: a sixteenth of the catalogue, 16 to 64.",
     )
     member_dim: int = Field(16, ge=1, description="Length of the vectors of each member.")
     held_out: float = Field(
@@ -67,6 +68,10 @@ class LibrarySettings(Settings):
         description="Most passes over the impressions of a model other than mf; how many it gets is chosen "
         "by held-out impressions.",
     )
+
+    def draws_for(self, items: int) -> int:
+        """Items that are drawn for a batch from a catalogue of so many."""
+        return min(items, self.library_draws or min(_MOST_DRAWS, max(_FEWEST_DRAWS, items // 16)))
 
     def epochs_for(self, impressions: int) -> int:
         """Passes over the log when there are so many impressions."""
