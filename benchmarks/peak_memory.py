@@ -21,6 +21,7 @@ class Measured:
     seconds: float
     cpu_seconds: float
     peak: int  # bytes that the process and all processes below it held at the same time
+    own: int  # the same without pages of files, which the system can drop when memory is short
     output: str
 
     @property
@@ -37,7 +38,7 @@ def measure(command: Sequence[str]) -> Measured:
     """
     start = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        peaks = [0]
+        peaks = [0, 0]
         over = threading.Event()
         watcher = threading.Thread(target=_watch, args=(process.pid, peaks, over))
         watcher.start()
@@ -50,12 +51,14 @@ def measure(command: Sequence[str]) -> Measured:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     seconds = time.perf_counter() - start
-    return Measured(seconds, usage.ru_utime + usage.ru_stime, max(peaks[0], usage.ru_maxrss * 1024), output)
+    cpu_seconds = usage.ru_utime + usage.ru_stime
+    return Measured(seconds, cpu_seconds, max(peaks[0], usage.ru_maxrss * 1024), peaks[1], output)
 
 
 def _watch(pid: int, peaks: list[int], over: threading.Event) -> None:
     while not over.wait(_EVERY):
-        peaks[0] = max(peaks[0], sum(_resident(one) for one in _tree(pid)))
+        held = [_resident(one) for one in _tree(pid)]
+        peaks[:] = (max(peak, sum(now)) for peak, now in zip(peaks, zip(*held, strict=True), strict=True))
 
 
 def _tree(pid: int) -> Iterator[int]:
@@ -73,8 +76,10 @@ def _tree(pid: int) -> Iterator[int]:
         yield from _tree(child)
 
 
-def _resident(pid: int) -> int:
+def _resident(pid: int) -> tuple[int, int]:
+    """Bytes in memory: all of them, and those that are not pages of files."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+        pages = [int(word) for word in Path(f"/proc/{pid}/statm").read_text().split()]
+        return pages[1] * _PAGE, (pages[1] - pages[2]) * _PAGE
     except (OSError, IndexError):
-        return 0
+        return 0, 0

@@ -9,16 +9,15 @@ folder, a line of JSON for each step.
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from benchmarks.peak_memory import measure
 
 CHUNK = 2_000_000
 EVALUATED, LISTED = 1_000, 10_000
@@ -39,6 +38,8 @@ def make(folder: Path, millions: int) -> Path:
     partial = target.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
+    user_ids = pa.array([f"user-{n}" for n in range(users)])
+    item_ids = pa.array([f"i{n}" for n in range(items)])
     for number, start in enumerate(range(0, events, CHUNK)):
         draw = np.random.default_rng(number)
         rows = min(CHUNK, events - start)
@@ -46,10 +47,7 @@ def make(folder: Path, millions: int) -> Path:
         popular = np.exp(draw.random(rows) * np.log(items)).astype(np.int64) % items
         own = draw.random(rows) < 0.5
         what = np.where(own, popular // 10 * 10 + who % 10, popular) % items
-        ids = [
-            pa.array(np.char.add(letter, codes.astype("U8")))
-            for letter, codes in (("user-", who), ("i", what))
-        ]
+        ids = user_ids.take(pa.array(who)), item_ids.take(pa.array(what))
         table = pa.table({"user": ids[0], "item": ids[1], "time": start + np.arange(rows)})
         pq.write_table(table, partial / f"part-{number:05}.parquet", compression="zstd")
     partial.rename(target)
@@ -67,7 +65,9 @@ def step(name: str, folder: Path, millions: int) -> None:
     elif name == "fit":
         words = ["fit", split, "--model", "mf", "--set", "embedding_dim=32", *fit, "--out", run]
     elif name == "attention":
-        fit = ["--set", "epochs=1", "--set", "history_length=20", "--set", "embedding_dim=32"]
+        # Next to the positive of each step four others: a softmax over a million items would take weeks.
+        fit += ["--set", "history_length=20", "--set", "embedding_dim=32", "--set", "dropout=0"]
+        fit += ["--set", "pairs=sampled", "--set", "batch_size=8192"]
         words = ["fit", split, "--model", "attention", *fit, "--out", folder / f"attention-{millions}"]
     elif name == "evaluate":
         return evaluate_some(run)
@@ -95,35 +95,17 @@ def evaluate_some(run: Path) -> None:
 
 
 def measured(name: str, folder: Path, millions: int) -> dict[str, object]:
-    """One step in a process of its own: seconds, and the most that it held, with and without mapped files."""
-    words = [sys.executable, "-m", "benchmarks.scale", str(millions), "--step", name, "--folder", str(folder)]
-    began = time.monotonic()
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
-    peak = {"VmHWM": 0, "RssAnon": 0}
-    while process.poll() is None:
-        try:
-            said = Path(f"/proc/{process.pid}/status").read_text()
-        except OSError:
-            break
-        found = {
-            line.split(":")[0]: line.split()[1] for line in said.splitlines() if line.startswith(tuple(peak))
-        }
-        peak = {key: max(value, int(found.get(key, 0))) for key, value in peak.items()}
-        time.sleep(0.2)
-    out = process.communicate()[0]
-    seconds = time.monotonic() - began
-    if process.returncode:
-        raise SystemExit(f"{name} of {millions} million ended with {process.returncode}")
-    told = json.loads(out.strip().splitlines()[-1]) if name == "evaluate" else {}
+    """What one step took in a process of its own."""
+    words = ("-m", "benchmarks.scale", str(millions), "--step", name, "--folder", str(folder))
+    found = measure([sys.executable, *words])
+    told = json.loads(found.output.strip().splitlines()[-1]) if name == "evaluate" else {}
     return {
         "millions": millions,
         "step": name,
-        "seconds": round(seconds, 1),
-        "peak_mb": peak["VmHWM"] // 1024,
-        "peak_anonymous_mb": peak["RssAnon"] // 1024,
-        "disk_mb": sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) // 2**20,
+        "cpu_seconds": round(found.cpu_seconds, 1),
+        "seconds": round(found.seconds, 1),
+        "peak_mb": found.megabytes,
+        "peak_without_files_mb": round(found.own / 1e6),
         **told,
     }
 
@@ -135,13 +117,14 @@ def main() -> None:
     parser.add_argument("millions", type=int, nargs="+")
     parser.add_argument("--folder", type=Path, default=Path("build/scale"))
     parser.add_argument("--step", choices=STEPS)
+    parser.add_argument("--steps", nargs="*", choices=STEPS, default=STEPS, help="do these only")
     asked = parser.parse_args()
     if asked.step:
         return step(asked.step, asked.folder, asked.millions[0])
     kept = asked.folder / "scale.jsonl"
     for millions in asked.millions:
         make(asked.folder, millions)
-        for name in STEPS:
+        for name in asked.steps:
             rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
             if not any((row["millions"], row["step"]) == (millions, name) for row in rows):
                 row = measured(name, asked.folder, millions)

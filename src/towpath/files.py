@@ -107,7 +107,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     """
     _refuse_special(target)
     _refuse_nameless(target)
-    partial, old = (target.with_name(f".{target.name}.{state}") for state in ("partial", "old"))
+    partial, old = unfinished(target), target.with_name(f".{target.name}.old")
     with _said(target, "free some space or choose another place"), only_writer(target, ".writing"):
         target.parent.mkdir(parents=True, exist_ok=True)
         _put_back(old, target)
@@ -126,6 +126,11 @@ def new_folder(target: Path) -> Iterator[Path]:
             _put_back(old, target)
             raise
         _remove(old)
+
+
+def unfinished(target: Path) -> Path:
+    """Where `new_folder` has a folder filled, for processes that help to fill it."""
+    return target.with_name(f".{target.name}.partial")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ whole process: what its libraries take counts too.
 """
 
 import ctypes
+import os
 import re
 import resource
 import sys
@@ -116,6 +117,15 @@ def resident() -> int:
         return int(_STATM.read_text().split()[1]) * resource.getpagesize()
     except (OSError, ValueError, IndexError):
         return peak()
+
+
+def available() -> int:
+    """The bytes that the machine has left; where the system does not say, all that it has."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def peak() -> int:

@@ -17,9 +17,9 @@ from safetensors.torch import load_file
 from event_files import write_events
 from small import small_split
 from towpath.models.registry import model_type
-from towpath.models.scorer import sizes_of
+from towpath.models.scorer import Context, sizes_of
 from towpath.rng import Rng
-from towpath.training.batches import make_batches
+from towpath.training.batches import Batch, make_batches
 from towpath.training.distributed import Workers, leads, workers
 from towpath.training.plain import PlainLearner
 from towpath.training.settings import TrainingSettings
@@ -47,12 +47,11 @@ def test_the_losses_of_slices_add_up_to_that_of_the_batch(name: str, pairs: str,
         whole = learner._loss(batch)
         total, rows = torch.zeros(()), 0
         for rank in range(3):
-            worker = Workers(rank, 3)
-            mine = worker.slice(batch)
-            total = total + worker.share * learner._loss(mine)
-            rows += len(mine.labels)
+            mine = Workers(rank, 3).slice(batch)
+            total = total + mine.share * learner._loss(mine.batch)
+            rows += len(mine.batch.labels)
         torch.testing.assert_close(total, whole, atol=1e-6, rtol=1e-6)
-        assert rows == (len(batch.labels) if mine is not batch else 3 * len(batch.labels))
+        assert rows == (len(batch.labels) if mine.batch is not batch else 3 * len(batch.labels))
 
 
 def test_a_batch_with_fewer_rows_than_workers_is_everybodys() -> None:
@@ -60,9 +59,20 @@ def test_a_batch_with_fewer_rows_than_workers_is_everybodys() -> None:
     kind = model_type("mf")
     scorer = kind(kind.settings_type(), sizes_of(split.train))
     batch = next(iter(make_batches(split.train, scorer, TrainingSettings(batch_size=2)).epoch(1, Rng(0))))
-    worker = Workers(1, 5)
-    assert worker.slice(batch) is batch
-    assert worker.share == 0.2
+    mine = Workers(1, 5).slice(batch)
+    assert mine.batch is batch
+    assert mine.share == 0.2
+
+
+def test_a_slice_keeps_its_weights() -> None:
+    pairs = torch.arange(6).view(6, 1)
+    context = Context(pairs[:, 0], torch.empty(6, 0, dtype=torch.long))
+    batch = Batch(context, pairs, torch.ones(6, 1), weights=pairs.float())
+    for rank in range(2):
+        mine = Workers(rank, 2).slice(batch)
+        assert mine.batch.weights is not None
+        assert torch.equal(mine.batch.weights, batch.weights[mine.rows])
+        assert len(mine.batch.weights) == 3
 
 
 def test_a_process_alone_leads() -> None:

@@ -1,6 +1,6 @@
 """towpath fit: from data to a run folder with a model in it."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,7 @@ from towpath.cli.output import Interrupted, Listing, Output
 from towpath.cli.outside import read_outside
 from towpath.cli.prepare import read_data, record_of, split_data, use_threads
 from towpath.cli.track import tracker_of
-from towpath.errors import ConfigError
+from towpath.errors import ConfigError, unknown_name
 from towpath.memory import limit_memory
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from towpath.serving.run import Plan, Run
     from towpath.tracking import MlflowLogger
     from towpath.training.fit import EpochMetrics, Fit
+
+
+TABLES = ("auto", "copied", "sharded")
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,14 @@ class FitOptions:
             "of that cluster. 0 sets up the run and leaves it to torchrun.",
         ),
     ] = 1
+    tables: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|copied|sharded",
+            help="What several workers do with the vectors of users and items: each has a copy, or each has "
+            "some of the rows. auto: sharded if copies would not fit in the memory of a worker (--memory).",
+        ),
+    ] = "auto"
     resume: Annotated[
         bool,
         typer.Option("--resume", help="Resume the run in this folder; recipe and data must be the same."),
@@ -98,14 +109,14 @@ def fit(data: Data, options: FitOptions, training: Training, prepare: Preparatio
     refuse_existing(options.out, resume=options.resume)
     tracker_of(options.track, options.track_uri, str(options.out))  # so is a tracker that is not there
     try:
-        plan = _plan(data, recipe, options, prepare, output)
+        plan = _with_tables(_plan(data, recipe, options, prepare, output), options)
         with removed_if_it_fails(options.out):
             run = open_run(options.out, plan, resume=options.resume)
             if run.finished:
                 output.say(f"{run.folder} is finished already; nothing is left to do.")
             else:
                 with tracker_of(options.track, options.track_uri, str(options.out)) as tracker:
-                    if options.workers == 1:
+                    if options.workers == 1 and not run.sharded:
                         _train(run, plan, output, tracker)
                     else:
                         _train_together(run, options, prepare.engine, output)
@@ -214,8 +225,19 @@ def _refuse_alone(options: FitOptions) -> None:
     from towpath.serving.together import refuse_other_methods
 
     refuse_other_methods(options.method)
+    if options.tables not in TABLES:
+        raise unknown_name("way to hold tables", options.tables, TABLES)
     if options.track is not None:
         raise ConfigError("--track follows a fit in this process; leave --workers or --track out.")
+
+
+def _with_tables(plan: "Plan", options: FitOptions) -> "Plan":
+    """The plan with what the workers do with the tables; one process has them all."""
+    from towpath.serving.together import tables_for
+
+    if options.workers == 1:
+        return plan
+    return replace(plan, tables=tables_for(options.tables, plan.recipe, plan.split, options.workers))
 
 
 def _train_together(run: "Run", options: FitOptions, engine: str, output: Output) -> None:
@@ -226,6 +248,8 @@ def _train_together(run: "Run", options: FitOptions, engine: str, output: Output
     if options.workers == 0:
         output.say(f"{run.folder} is set up; start torchrun … -m towpath.serving.together {run.folder}")
         return
+    if run.sharded:
+        output.say("The rows of users and items are spread over the workers.")
     with output.working(f"Fitting by {options.workers} workers"):
         if is_spark(engine):
             train_by_spark(run.folder, options.workers, engine)

@@ -1,5 +1,6 @@
 """Tables and ids as Parquet files."""
 
+import math
 import tempfile
 from collections.abc import Iterable
 from itertools import count
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from towpath.boundary import is_foreign
 from towpath.data.vocabulary import Vocabulary
@@ -58,7 +59,7 @@ def read_columns(path: Path) -> dict[str, NDArray[Any]]:
         files = [pq.ParquetFile(one) for one in (sorted(path.glob("*.parquet")) if path.is_dir() else [path])]
         rows = sum(file.metadata.num_rows for file in files)
         kinds = files[0].schema_arrow
-        columns = {field.name: _empty(rows, field.type.to_pandas_dtype()) for field in kinds}
+        columns = {field.name: empty_column((rows,), field.type.to_pandas_dtype()) for field in kinds}
         start = 0
         for file in files:
             for batch in file.iter_batches(_BATCH_ROWS):
@@ -71,12 +72,12 @@ def read_columns(path: Path) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def _empty(rows: int, kind: type[np.generic]) -> NDArray[Any]:
+def empty_column(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
     """An array to fill: in memory, or of a temporary file that is gone when nothing refers to it."""
-    if rows < MAPPED_FROM:
-        return np.empty(rows, kind)
+    if math.prod(shape) < MAPPED_FROM:
+        return np.empty(shape, kind)
     with tempfile.TemporaryFile(prefix="towpath-") as file:
-        return np.memmap(file, kind, "w+", shape=(rows,)).view(np.ndarray)
+        return np.memmap(file, kind, "w+", shape=shape).view(np.ndarray)
 
 
 def write_ids(ids: Vocabulary, path: Path) -> None:

@@ -182,6 +182,8 @@ _METRICS = (hit_at_k, ndcg_at_k, recall_at_k, mrr_at_k, rel_at_k)
 
 # Up to so many scores in all, a validator holds its blocks from one epoch to the next.
 _HELD_SCORES = 1 << 28
+# A validator ranks at most so many scores in all, but of no fewer users than this, spread evenly over all.
+_VALIDATED_SCORES, _FEWEST_VALIDATED = 10**10, 1_000
 
 
 class Validator:
@@ -189,12 +191,22 @@ class Validator:
 
     What does not change from one epoch to the next (targets, what is hidden, blocks) is made once; the blocks
     of a large catalogue are made anew, which takes no time compared with scoring them, rather than held.
+    Of data with more than ten billion pairs of a user and an item it ranks for a sample of users, the same
+    ones every time; `remarks` then says so.
     """
 
     def __init__(self, split: Split, k: int = 10) -> None:
         _check("full", "validation", k, split.train.n_items)
         self.k = k
+        self.remarks: tuple[str, ...] = ()
         self._task = task_of(split, "validation")
+        most = max(_FEWEST_VALIDATED, _VALIDATED_SCORES // split.train.n_items)
+        if (users := len(self._task.users)) > most:
+            some = np.zeros(split.train.n_users, dtype=bool)
+            some[self._task.users[np.linspace(0, users - 1, most).astype(np.int64)]] = True
+            fewer = replace(split, validation=split.validation.where(some[split.validation.users]))
+            self._task = task_of(fewer, "validation")
+            self.remarks = (f"Validation ranked the lists of {most:,} of {users:,} users, always the same.",)
         small = len(self._task.users) * self._task.n_items <= _HELD_SCORES
         self._held = list(blocks_of(self._task, None)) if small else None
 

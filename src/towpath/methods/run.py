@@ -6,6 +6,7 @@ from pathlib import Path
 
 from towpath.data.split import Split
 from towpath.device import device_named
+from towpath.errors import ConfigError
 from towpath.evaluation.evaluate import Validator
 from towpath.memory import refuse_beyond
 from towpath.methods.recipe import Recipe
@@ -13,6 +14,7 @@ from towpath.methods.registry import method_named
 from towpath.models.capabilities import NeedsPretraining
 from towpath.models.registry import model_type
 from towpath.models.scorer import Scorer, sizes_of
+from towpath.models.sharded_factorization import ShardedFactorization
 from towpath.rng import Rng
 from towpath.training.fit import EpochMetrics, Fit
 from towpath.training.loop import train, train_for
@@ -37,18 +39,20 @@ def fit(
     checkpoint: Path | None = None,
     watch: Callable[[EpochMetrics], None] | None = None,
     fixed: FixedEpochs | None = None,
+    sharded: bool = False,
 ) -> Fit:
     """Train the recipe's model by its method; validation chooses the epoch, test is never looked at.
 
     With `fixed` it is trained for that many epochs instead, and the split needs no validation part.
 
     With a checkpoint path, progress is kept there after every epoch and found again: a run that was killed
-    goes on to the same floats. `watch` is called with every epoch's row.
+    goes on to the same floats. `watch` is called with every epoch's row. With `sharded` the processes that
+    train together spread the tables over themselves, and the fit of the first one has the whole model.
     """
     resolved = recipe.resolve()
     rng = Rng(recipe.seed)
     sizes = sizes_of(split.train)
-    scorer = model_type(recipe.model)(resolved.model, sizes)
+    scorer = (ShardedFactorization if sharded else model_type(recipe.model))(resolved.model, sizes)
     scorer.initialise(split.train, rng)
     scorer.to(device_named(recipe.device))  # it starts the same everywhere: drawn on the CPU, then moved
     if not any(p.requires_grad for p in scorer.parameters()):
@@ -62,8 +66,34 @@ def fit(
     if fixed is not None:
         done = train_for(learner, fixed.epochs, checkpoint=checkpoint, watch=watch)
     else:
-        done = train(learner, _validation(split), resolved.training, checkpoint=checkpoint, watch=watch)
+        validator = Validator(split, k=10)
+        scorer.remarks = (*scorer.remarks, *validator.remarks)
+        done = train(learner, _by_epoch(validator), resolved.training, checkpoint=checkpoint, watch=watch)
+    if isinstance(scorer, ShardedFactorization):
+        done = replace(done, scorer=scorer.gathered() or scorer)
     return replace(done, recipe=recipe)
+
+
+def refuse_unshardable(recipe: Recipe) -> None:
+    """Nothing, unless tables that are spread over several processes cannot be trained by this recipe."""
+    resolved = recipe.resolve()
+    reasons = {
+        f"the model is {recipe.model_name}": recipe.model_name == "mf",
+        f"the method is {recipe.method_name}": recipe.method_name in ("plain", "transport"),
+        "w and g are models": getattr(resolved.method, "players", "margin") == "margin",
+        "the library of an impression log is wanted": getattr(resolved.method, "solver", "game") != "library",
+        f"pairs={resolved.training.pairs}": resolved.training.pairs == "sampled",
+        "the vectors do not start at random": all(
+            getattr(resolved.model, name, "random") == "random" for name in ("start", "item_start")
+        ),
+        f"the device is {recipe.device}": recipe.device == "cpu",
+    }
+    for reason, possible in reasons.items():
+        if not possible:
+            raise ConfigError(
+                "Tables are spread over workers for mf by plain or transport with sampled pairs, from a "
+                f"random start, on the CPU, and {reason}; use --tables copied."
+            )
 
 
 def _refuse_large(scorer: Scorer, split: Split, recipe: Recipe) -> None:
@@ -103,6 +133,5 @@ def _pretrain(task: TrainingTask) -> None:
     task.scorer.pretrained()
 
 
-def _validation(split: Split) -> Callable[[Scorer], EpochMetrics]:
-    validator = Validator(split, k=10)
+def _by_epoch(validator: Validator) -> Callable[[Scorer], EpochMetrics]:
     return lambda scorer: {f"validation_{name}": value for name, value in validator(scorer).items()}

@@ -124,9 +124,7 @@ class Factorization(Scorer):
         if self._takes_kernels():
             tables, sparse = (self.users.weight, self.items.weight), (self.users.sparse, self.items.sparse)
             return inner_products(*tables, context.users, items, self.bias, sparse=sparse)
-        user, item = self.users(context.users), self.items(items)  # (b, d + 1), (b, k, d + 1)
-        scores = torch.einsum("bd,bkd->bk", user[:, :-1], item[:, :, :-1]) + user[:, -1:] + item[:, :, -1]
-        return scores + self.bias, mean_norm(user[:, :-1], item[:, :, :-1])
+        return scores_of_rows(self.users(context.users), self.items(items), self.bias)
 
     def has_manual_backward(self, context: Context, items: Tensor) -> bool:
         """Where the fused kernels do it."""
@@ -200,3 +198,9 @@ class Factorization(Scorer):
         """Cosine of the item vectors."""
         unit = nn.functional.normalize(self.items.weight[:, :-1], dim=1)
         return unit[items] @ unit.T
+
+
+def scores_of_rows(user: Tensor, item: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores (b, k) and mean squared norm of rows (b, d + 1) and (b, k, d + 1), the last column a bias."""
+    scores = torch.einsum("bd,bkd->bk", user[:, :-1], item[:, :, :-1]) + user[:, -1:] + item[:, :, -1]
+    return scores + bias, mean_norm(user[:, :-1], item[:, :, :-1])

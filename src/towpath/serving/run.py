@@ -75,6 +75,7 @@ class Plan:
     split: Split
     recipe: Recipe
     preparation: dict[str, Any]  # where the data came from and what was done to them, ready for JSON
+    tables: str = "copied"  # or sharded: what several processes do with the model's tables
 
     @cached_property
     def record(self) -> dict[str, Any]:
@@ -84,6 +85,7 @@ class Plan:
             "recipe": self.recipe.resolved(),
             "data": {**self.preparation, "fingerprint": self.split.fingerprint},
             "device": self.recipe.device,
+            "tables": self.tables,
             "versions": library_versions(),
         }
 
@@ -95,6 +97,11 @@ class Run:
         self.folder = folder
         self.models = models  # classes of the caller's own, next to those that are registered
         self.record = _read_record(folder)
+
+    @property
+    def sharded(self) -> bool:
+        """Whether the tables are spread over the processes that train it."""
+        return self.record.get("tables") == "sharded"
 
     @property
     def finished(self) -> bool:
@@ -163,7 +170,12 @@ class Run:
 
         checkpoint = self.folder / "checkpoint.safetensors"
         done = fit(
-            plan.split, plan.recipe, checkpoint=checkpoint, watch=keep if leads() else None, fixed=fixed
+            plan.split,
+            plan.recipe,
+            checkpoint=checkpoint,
+            watch=keep if leads() else None,
+            fixed=fixed,
+            sharded=self.sharded,
         )
         if not leads():
             return done

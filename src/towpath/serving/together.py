@@ -5,7 +5,12 @@ import sys
 from pathlib import Path
 
 from towpath.data.spark_session import spark_session, without_pandas_warning
+from towpath.data.split import Split
 from towpath.errors import ConfigError, TrainingError
+from towpath.memory import available, current_limit
+from towpath.methods.recipe import Recipe
+from towpath.methods.run import refuse_unshardable
+from towpath.models.factorization import FactorizationSettings
 from towpath.serving.run import Plan, Run, recipe_of
 from towpath.training.distributed import joined
 
@@ -13,12 +18,37 @@ from towpath.training.distributed import joined
 RESTARTS = 3
 
 
+METHODS = ("plain", "transport")  # those that several processes can share
+
+
 def refuse_other_methods(method: str) -> None:
     """Nothing, unless the method is one that several processes cannot share."""
-    if method != "plain":
+    if method not in METHODS:
         raise ConfigError(
-            f"Several workers train by the method plain, and {method!r} was given; leave --workers out."
+            f"Several workers train by the methods {' and '.join(METHODS)}, and {method!r} was given; leave "
+            "--workers out."
         )
+
+
+def tables_for(asked: str, recipe: Recipe, split: Split, workers: int) -> str:
+    """Copied or sharded, as asked; `auto`: sharded if copies would not fit in the memory of a worker.
+
+    A worker with a copy holds the tables four times: itself, Adam's two moments and the best epoch. They fit
+    if that is at most half of the limit of memory, or, without one, of what this machine has left for each of
+    the workers.
+    """
+    if asked == "sharded":
+        refuse_unshardable(recipe)
+    if asked != "auto" or recipe.model_name != "mf" or workers == 1:
+        return "copied" if asked == "auto" else asked
+    settings = recipe.resolve().model
+    assert isinstance(settings, FactorizationSettings)
+    tables = 4 * (split.train.n_users + split.train.n_items) * (settings.embedding_dim + 1)
+    room = current_limit() or available() // max(1, workers)
+    if 4 * tables <= room / 2:
+        return "copied"
+    refuse_unshardable(recipe)
+    return "sharded"
 
 
 def train_run(folder: str) -> None:

@@ -1,49 +1,66 @@
-"""Several processes that train one model together: data-parallel, each with a copy of all tables.
+"""Several processes that train one model together, each on its slice of every batch.
 
 Every process makes the same batches, since generators are found by name, and takes its slice of each.
 Gradients are added up before the step, so that all copies move as one process with the whole batch would.
+Tables that are sharded (models/sharded_table.py) add up theirs themselves.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from towpath.models.scorer import Context
+from towpath.models.scorer import Context, Scorer
 from towpath.training.batch import Batch
 
 
-@dataclass
+@dataclass(frozen=True)
+class Slice:
+    """What one process has of a batch."""
+
+    batch: Batch
+    share: float  # of the rows; where all have the whole batch, one of as many as there are processes
+    rows: slice | Tensor  # which rows of the whole batch
+
+
+@dataclass(frozen=True)
 class Workers:
     """The processes that train together, as one of them sees them."""
 
     rank: int
     size: int
-    share: float = 1.0  # of the batch in work, that this process has
 
-    def slice(self, batch: Batch) -> Batch:
+    def slice(self, batch: Batch) -> Slice:
         """The rows of the batch that this process looks at; all of them if there are too few to share."""
-        rows = len(batch.labels)
-        context = batch.context
+        rows, context = len(batch.labels), batch.context
         sequences = rows if context.steps is None else len(context.histories)
         if sequences < self.size:
-            self.share = 1 / self.size
-            return batch
+            return Slice(batch, 1 / self.size, slice(None))
         begin, end = (sequences * n // self.size for n in (self.rank, self.rank + 1))
         mine = _rows(context, begin, end)
-        self.share = len(batch.labels[mine]) / rows
         items = batch.items if len(batch.items) < rows else batch.items[mine]
         weights = None if batch.weights is None else batch.weights[mine]
-        return Batch(_sliced(context, mine, begin, end), items, batch.labels[mine], weights, batch.candidates)
+        sliced = _sliced(context, mine, begin, end)
+        own = Batch(sliced, items, batch.labels[mine], weights, batch.candidates)
+        return Slice(own, len(own.labels) / rows, mine)
+
+    def gather(self, part: Slice, values: Tensor, rows: int) -> Tensor:
+        """What all processes have for their slices of a batch of so many rows, put together: (rows, ...)."""
+        if len(part.batch.labels) == rows:
+            return values  # everybody has all of it
+        whole = values.new_zeros(rows, *values.shape[1:])
+        whole[part.rows] = values
+        dist.all_reduce(whole)
+        return whole
 
     def add_up(self, gradients: Mapping[Tensor, Tensor]) -> dict[Tensor, Tensor]:
-        """The gradients of the whole batch, from those of the slices, each counting by its share."""
+        """The gradients of the whole batch, from those of the slices."""
         summed = {}
         for parameter, gradient in gradients.items():
-            mine = (gradient.coalesce() if gradient.is_sparse else gradient) * self.share
+            mine = gradient.coalesce() if gradient.is_sparse else gradient.clone()
             dist.all_reduce(mine)
             summed[parameter] = mine
         return summed
@@ -53,6 +70,19 @@ class Workers:
         value = value.clone()
         dist.all_reduce(value)
         return value
+
+
+def slice_of(batch: Batch, found: Workers | None) -> Slice:
+    """What this process has of a batch: all of it if it trains alone."""
+    return Slice(batch, 1.0, slice(None)) if found is None else found.slice(batch)
+
+
+def shared_scores(found: Workers | None, scorer: Scorer, batch: Batch, items: Tensor) -> Tensor:
+    """Scores (b, k) of these items for the users of a batch, each process scoring its slice."""
+    if found is None:
+        return scorer.score(batch.context, items)
+    part = found.slice(replace(batch, items=items))
+    return found.gather(part, scorer.score(part.batch.context, part.batch.items), len(batch.labels))
 
 
 def _rows(context: Context, begin: int, end: int) -> slice | Tensor:

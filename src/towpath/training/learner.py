@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from towpath.models.scorer import Scorer
+from towpath.models.sharded_table import ShardedTable
 from towpath.training.checkpoint import add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
 from towpath.training.optimiser import Optimiser
@@ -56,6 +57,18 @@ class Learner(ABC):
         for name, optimiser in self.optimisers().items():
             state |= add_prefix(f"optimiser.{name}", optimiser.live_state())
         return state
+
+    def sharded_rows(self) -> dict[str, int]:
+        """Those keys of the state of which this process has only some rows, and how many there are in all."""
+        found = {
+            f"module.{name}.{place}.weight": table.rows
+            for name, module in self._modules().items()
+            for place, table in module.named_modules()
+            if isinstance(table, ShardedTable)
+        }
+        for name, optimiser in self.optimisers().items():
+            found |= {f"optimiser.{name}.{key}": rows for key, rows in optimiser.sharded_rows().items()}
+        return found
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Go back to a state."""

@@ -16,6 +16,7 @@ from towpath.training.distributed import leads
 from towpath.training.fit import EpochMetrics, Fit
 from towpath.training.learner import Learner
 from towpath.training.settings import TrainingSettings
+from towpath.training.sharded_checkpoint import load_shards, save_shards
 
 # The number that decides which epoch is best and when to stop.
 DECIDES = "validation_hit"
@@ -38,8 +39,7 @@ def train(
     while (reason := _stop_reason(progress, settings, learner.own_epochs)) is None:
         row = _epoch(learner, progress, validate)
         progress = _after(progress, row, learner)
-        if checkpoint is not None and leads():
-            save_checkpoint(checkpoint, progress, learner.live_state())
+        _keep(checkpoint, progress, learner)
         if watch is not None:
             watch(row)
     learner.scorer.load_state_dict(progress.best)
@@ -59,8 +59,7 @@ def train_for(
     while len(progress.history) < epochs:
         row = _epoch(learner, progress, lambda scorer: {})
         progress = _last_now((*progress.history, row), learner)
-        if checkpoint is not None and leads():
-            save_checkpoint(checkpoint, progress, learner.live_state())
+        _keep(checkpoint, progress, learner)
         if watch is not None:
             watch(row)
     learner.scorer.eval()
@@ -92,11 +91,24 @@ def _start(learner: Learner, validate: Callable[[Scorer], EpochMetrics], checkpo
 
 def _resumed(learner: Learner, checkpoint: Path | None) -> Progress | None:
     """The progress in the checkpoint, the learner back in its state; None where there is none."""
+    if checkpoint is not None and learner.sharded_rows():
+        shards = checkpoint.with_suffix("")
+        return load_shards(shards, learner) if shards.exists() else None
     if checkpoint is None or not checkpoint.exists():
         return None
     found = load_checkpoint(checkpoint)
     learner.load_state(found.learner)
     return found.progress
+
+
+def _keep(checkpoint: Path | None, progress: Progress, learner: Learner) -> None:
+    """Write where to go on from: by all processes if each has some rows of the tables, else by the first."""
+    if checkpoint is None:
+        return
+    if learner.sharded_rows():
+        save_shards(checkpoint.with_suffix(""), progress, learner)
+    elif leads():
+        save_checkpoint(checkpoint, progress, learner.live_state())
 
 
 def _after(progress: Progress, row: EpochMetrics, learner: Learner) -> Progress:

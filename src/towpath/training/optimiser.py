@@ -14,6 +14,7 @@ from torch.optim.adam import adam
 
 from towpath.kernels.lazy_adam import Rates, move_rows
 from towpath.models.capabilities import HasParameterRates
+from towpath.models.sharded_table import ShardedTable
 from towpath.training.distributed import Workers
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8  # as everywhere
@@ -26,6 +27,7 @@ class _Moving:
     parameter: nn.Parameter
     rate: float
     sparse: bool
+    sharded: int | None  # how many rows there are in all, if this process has some of them only
     mean: Tensor
     square: Tensor
     steps: Tensor  # a float, as torch counts
@@ -49,11 +51,13 @@ class Optimiser:
     ) -> None:
         modules = list(modules)
         factors, tables = _factors(modules) if own_rates else {}, _sparse_tables(modules)
+        sharded = _sharded_rows(modules)
         self._moving = [
             _Moving(
                 p,
                 learning_rate * factors.get(id(p), 1.0),
                 id(p) in tables,
+                sharded.get(id(p)),
                 torch.zeros_like(p),
                 torch.zeros_like(p),
                 torch.zeros((), device=p.device),
@@ -79,14 +83,17 @@ class Optimiser:
     def apply_gradients(self, gradients: Mapping[Tensor, Tensor]) -> None:
         """Take one step against these gradients; parameters without one stay where they are."""
         if self.workers is not None:
-            gradients = self.workers.add_up(gradients)
+            # Sharded tables have sent theirs to the owners of the rows already.
+            own = {m.parameter for m in self._moving if m.sharded is not None}
+            copied = {p: g for p, g in gradients.items() if p not in own}
+            gradients = {**gradients, **self.workers.add_up(copied)}
         reached = [
             (m, g.coalesce() if g.is_sparse else g)
             for m in self._moving
             if (g := gradients.get(m.parameter)) is not None
         ]
         if self._clip_norm is not None:
-            clip_gradients([g for _, g in reached], self._clip_norm)
+            clip_gradients([g for _, g in reached], self._clip_norm, self._square_elsewhere(reached))
         with torch.no_grad():
             self._move_dense([(m, g) for m, g in reached if not m.sparse])
             for moving, gradient in reached:
@@ -105,11 +112,28 @@ class Optimiser:
             for slot in ("mean", "square", "steps")
         }
 
+    def sharded_rows(self) -> dict[str, int]:
+        """Those keys of the state of which this process has only some rows, and how many there are in all."""
+        return {
+            f"{n}.{slot}": moving.sharded
+            for n, moving in enumerate(self._moving)
+            for slot in ("mean", "square")
+            if moving.sharded is not None
+        }
+
     def load_state(self, flat: Mapping[str, Tensor]) -> None:
         """Put back what `state` gave."""
         for name, value in flat.items():
             n, slot = name.split(".")
             getattr(self._moving[int(n)], slot).copy_(value)
+
+    def _square_elsewhere(self, reached: list[tuple[_Moving, Tensor]]) -> Tensor | None:
+        """The squared length of gradients of sharded tables that other processes have; None without any."""
+        own = [g.values() if g.is_sparse else g for m, g in reached if m.sharded is not None]
+        if self.workers is None or not own:
+            return None
+        square = torch.stack([g.square().sum() for g in own]).sum()
+        return self.workers.total(square) - square
 
     def _move_dense(self, reached: list[tuple[_Moving, Tensor]]) -> None:
         for rate in dict.fromkeys(moving.rate for moving, _ in reached):
@@ -142,7 +166,13 @@ class Optimiser:
 def _sparse_tables(modules: Iterable[nn.Module]) -> set[int]:
     """The ids of the parameters whose gradients are sparse."""
     within = (m for root in modules for m in root.modules())
-    return {id(m.weight) for m in within if isinstance(m, nn.Embedding) and m.sparse}
+    return {id(m.weight) for m in within if isinstance(m, nn.Embedding | ShardedTable) and m.sparse}
+
+
+def _sharded_rows(modules: Iterable[nn.Module]) -> dict[int, int]:
+    """The id of each parameter of which this process has only some rows, and how many there are in all."""
+    within = (m for root in modules for m in root.modules())
+    return {id(m.weight): m.rows for m in within if isinstance(m, ShardedTable)}
 
 
 def _factors(modules: Iterable[nn.Module]) -> dict[int, float]:
@@ -156,13 +186,16 @@ def _factors(modules: Iterable[nn.Module]) -> dict[int, float]:
     }
 
 
-def clip_gradients(gradients: Iterable[Tensor], longest: float) -> Tensor:
+def clip_gradients(gradients: Iterable[Tensor], longest: float, elsewhere: Tensor | None = None) -> Tensor:
     """Shorten all gradients together to length `longest` if they are longer; returns the length before.
 
-    Works on coalesced sparse gradients too (torch's own clipping refuses them).
+    Works on coalesced sparse gradients too (torch's own clipping refuses them). `elsewhere` is the squared
+    length of what belongs to the same gradient and is not here.
     """
     values = [g.values() if g.is_sparse else g for g in gradients]
     length = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(v) for v in values]))
+    if elsewhere is not None:
+        length = (length.square() + elsewhere).sqrt()
     shrink = (longest / (length + 1e-12)).clamp(max=1)
     for value in values:
         value.mul_(shrink)

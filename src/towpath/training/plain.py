@@ -7,7 +7,7 @@ from towpath.device import device_of
 from towpath.models.capabilities import manual_backward, score_with_norm, with_factors
 from towpath.models.scorer import Settings
 from towpath.training.batches import Batch, make_batches
-from towpath.training.distributed import workers
+from towpath.training.distributed import slice_of, workers
 from towpath.training.fit import EpochMetrics
 from towpath.training.learner import Learner
 from towpath.training.losses import catalogue_softmax_risk, logistic_loss, logistic_slope, softmax_loss
@@ -39,28 +39,27 @@ class PlainLearner(Learner):
         self.scorer.train()
         total = torch.zeros((), device=device_of(self.scorer))
         for batch in self._batches.epoch(number, self._rng):
-            if self._workers is None:
-                total += self._step(batch)
-            else:
-                total += self._step(self._workers.slice(batch)) * self._workers.share
+            mine = slice_of(batch, self._workers)
+            total += self._step(mine.batch, mine.share)
         total = total if self._workers is None else self._workers.total(total)
         return {"loss": float(total) / len(self._batches)}
 
-    def _step(self, batch: Batch) -> Tensor:
-        """One step, and the loss before it."""
+    def _step(self, batch: Batch, share: float) -> Tensor:
+        """One step on a slice of a batch, and its share of the loss before it."""
         context, items, softmax = batch.context, batch.items, self._training.loss == "softmax"
         scorer = None if softmax else manual_backward(self.scorer, context, items)
         if scorer is None:
-            loss = self._loss(batch)
+            loss = self._loss(batch) * share
             self._optimiser.step(loss)
             return loss.detach()
         with torch.no_grad():
             scores, norm = scorer.score_with_norm(context, items)
-            slopes = logistic_slope(scores, batch.labels).mul_(1 / scores.numel())
+            slopes = logistic_slope(scores, batch.labels).mul_(share / scores.numel())
             if batch.weights is not None:
                 slopes.mul_(batch.weights)
-            self._optimiser.apply_gradients(scorer.gradients(context, items, slopes, self._training.l2))
-            return _weighted(logistic_loss(scores, batch.labels), batch).mean() + self._training.l2 * norm
+            l2 = self._training.l2
+            self._optimiser.apply_gradients(scorer.gradients(context, items, slopes, l2 * share))
+            return (_weighted(logistic_loss(scores, batch.labels), batch).mean() + l2 * norm) * share
 
     def _loss(self, batch: Batch) -> Tensor:
         if self._training.loss == "softmax" and self._whole_catalogue_at_each_step:

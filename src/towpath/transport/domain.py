@@ -10,6 +10,7 @@ from towpath.models.scorer import Scorer
 from towpath.ranking.snapshot import LiveRanking
 from towpath.rng import Rng
 from towpath.training.batches import Batch
+from towpath.training.distributed import shared_scores, workers
 from towpath.training.settings import TrainingSettings
 from towpath.transport.game_batch import CandidatePairs, GameBatch
 from towpath.transport.objective import mass
@@ -43,6 +44,7 @@ class Deployment:
         self._needs_ranking = settings.domain != "sampled" or training.hard_negatives > 0
         self._sampler = NegativeSampler(train) if settings.domain == "sampled" else None
         self._histories = train.histories
+        self.workers = workers()
 
     def begin_epoch(self, number: int, rng: Rng) -> None:
         """Generators and ranking of this epoch."""
@@ -95,7 +97,8 @@ class Deployment:
         drawn = self._sampler.sample(users, self._settings.pool, self._pool_rng)
         pool = torch.from_numpy(drawn).to(batch.items.device)
         with torch.no_grad():
-            return pool_thresholds(self._scorer.score(batch.context, pool), self._settings.list_length)
+            scores = shared_scores(self.workers, self._scorer, batch, pool)
+            return pool_thresholds(scores, self._settings.list_length)
 
     def _from_lists(self, batch: Batch, thresholds: Tensor) -> CandidatePairs:
         """One pair from each user's current list."""
@@ -103,5 +106,5 @@ class Deployment:
         drawn = self.ranking.current().draw(batch.context.users, 1, depth, self._list_rng)
         items = drawn.to(batch.items.device)
         with torch.no_grad():
-            scores = self._scorer.score(batch.context, items)
+            scores = shared_scores(self.workers, self._scorer, batch, items)
         return CandidatePairs(batch.context, items, scores - thresholds[:, None])

@@ -8,9 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from towpath.device import device_of
+from towpath.errors import ConfigError
 from towpath.models.capabilities import HasManualBackward, manual_backward, score_with_norm
 from towpath.models.players import longest_history
 from towpath.training.batches import Batch, make_batches
+from towpath.training.distributed import Slice, slice_of
 from towpath.training.fit import EpochMetrics
 from towpath.training.learner import Learner
 from towpath.training.losses import logistic_loss, logistic_slope
@@ -39,10 +41,12 @@ _LOOK_EVERY = 20
 class ScoredBatch:
     """A batch as f scores it: scores and losses (b, k), and the L2 penalty before its weight.
 
-    They carry gradients unless f works them out itself: then `manual` is f.
+    They carry gradients unless f works them out itself: then `manual` is f. Where several processes train,
+    all but `whole` is about the slice of this one.
     """
 
-    batch: Batch
+    whole: Batch
+    mine: Slice
     scores: Tensor
     losses: Tensor
     norm: Tensor
@@ -59,6 +63,13 @@ class TransportLearner(Learner):
         self._settings, self._training, self._rng = settings, training, task.rng
         self._deployment = Deployment(task.scorer, task.train, training, settings)
         self._optimiser = Optimiser([task.scorer], training.learning_rate, training.clip_norm)
+        # Each process scores its slice for f; w and g are small or move alike, and all move them in full.
+        self._workers = self._optimiser.workers = self._deployment.workers
+        if self._workers is not None and settings.relaxation != "hard":
+            raise ConfigError(
+                f"Several workers play with relaxation=hard, and {settings.relaxation} was given; leave it "
+                "out, or leave --workers out."
+            )
         self.weights = make_weights(task.scorer, task.train, settings, task.rng)
         self._weights_optimiser = Optimiser([self.weights], settings.learning_rate_w, own_rates=False)
         self.critic = make_critic(task.scorer, task.train, settings, task.rng)
@@ -96,6 +107,7 @@ class TransportLearner(Learner):
             losses += loss
             if step % _LOOK_EVERY == 0:
                 looks.append(self._look(game))
+        losses = losses if self._workers is None else self._workers.total(losses)
         return self._close(number, averaged(looks)) | {"loss": float(losses) / len(self._batches)}
 
     def _close(self, number: int, row: EpochMetrics) -> EpochMetrics:
@@ -160,19 +172,20 @@ class TransportLearner(Learner):
 
         Without weights the risk is the plain one.
         """
-        batch = scored.batch
+        batch, share = scored.mine.batch, scored.mine.share
+        weights = None if weights is None else weights[scored.mine.rows]
         risk = scored.losses.mean() if weights is None else weighted_risk(scored.losses, weights)
         if self._settings.relaxation != "hard" and game is not None and game.deploys_something:
             risk = risk + self._relaxed_part(scored.scores, risk, game)
-        loss = risk + self._training.l2 * scored.norm
+        loss = (risk + self._training.l2 * scored.norm) * share
         if scored.manual is None:
             self._optimiser.step(loss)
             return loss.detach()
         slopes = logistic_slope(scored.scores, batch.labels)
-        slopes = (slopes if weights is None else slopes.mul_(weights)).mul_(1 / slopes.numel())
+        slopes = (slopes if weights is None else slopes.mul_(weights)).mul_(share / slopes.numel())
         with torch.no_grad():
             self._optimiser.apply_gradients(
-                scored.manual.gradients(batch.context, batch.items, slopes, self._training.l2)
+                scored.manual.gradients(batch.context, batch.items, slopes, self._training.l2 * share)
             )
         return loss
 
@@ -232,18 +245,23 @@ class TransportLearner(Learner):
 
     def _scored(self, batch: Batch) -> ScoredBatch:
         """The batch under f as it is."""
-        relaxed = self._settings.relaxation != "hard"
-        manual = None if relaxed else manual_backward(self.scorer, batch.context, batch.items)
+        relaxed, mine = self._settings.relaxation != "hard", slice_of(batch, self._workers)
+        context, items = mine.batch.context, mine.batch.items
+        manual = None if relaxed else manual_backward(self.scorer, context, items)
         with torch.set_grad_enabled(manual is None and torch.is_grad_enabled()):
-            scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
-            return ScoredBatch(batch, scores, logistic_loss(scores, batch.labels), norm, manual)
+            scores, norm = score_with_norm(self.scorer, context, items)
+            return ScoredBatch(batch, mine, scores, logistic_loss(scores, mine.batch.labels), norm, manual)
 
     def _game_batch(self, scored: ScoredBatch) -> GameBatch:
-        labels, loss = scored.batch.labels, scored.losses.detach()
+        batch, scores = scored.whole, scored.scores.detach()
+        if self._workers is not None:
+            scores = self._workers.gather(scored.mine, scores, len(batch.labels))
+        labels = batch.labels
+        loss = scored.losses.detach() if self._workers is None else logistic_loss(scores, labels)
         reweight_mask = (
             labels == 0 if self._settings.reweight == "unlabelled" else torch.ones_like(loss).bool()
         )
-        return self._deployment.game_batch(scored.batch, scored.scores.detach(), loss, reweight_mask)
+        return self._deployment.game_batch(batch, scores, loss, reweight_mask)
 
     def _level(self, game: GameBatch, weights: Tensor) -> Tensor:
         """Weights as they enter the risk."""
