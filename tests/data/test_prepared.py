@@ -7,7 +7,7 @@ import pytest
 
 import towpath
 from event_files import write_slates
-from towpath import Cleaning, SplitStrategy
+from towpath import Cleaning, SplitStrategy, mapped
 from towpath.data import parquet
 from towpath.data.split import load_split, save_split
 from towpath.errors import ConfigError, DataError
@@ -42,7 +42,7 @@ def test_large_columns_are_maps_of_files_that_leave_nothing_behind(
     wanted = towpath.prepare(events, tmp_path / "split")
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
-    monkeypatch.setattr(parquet, "MAPPED_FROM", 10)
+    monkeypatch.setattr(mapped, "MAPPED_FROM", 10)
     found = load_split(tmp_path / "split")
     assert isinstance(found.train.users.base, np.memmap)
     assert found.fingerprint == wanted.fingerprint

@@ -10,7 +10,8 @@ import torch
 import towpath
 from fixed_scorers import Fixed
 from impressions import click_chances, impressions_log, impressions_split
-from towpath.data.split import join, split_leave_last_two
+from towpath.data.joining import join
+from towpath.data.split import split_leave_last_two
 from towpath.diagnostics import critic
 from towpath.diagnostics.diagnose import Players, diagnose
 from towpath.diagnostics.list_overlap import MOST_POSITIONS

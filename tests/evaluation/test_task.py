@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fixed_scorers import events, split_of
 from small import small_interactions
-from towpath.data.split import join
+from towpath.data.joining import join
 from towpath.errors import DataError
 from towpath.evaluation.task import task_of
 

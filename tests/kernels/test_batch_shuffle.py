@@ -3,6 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from towpath import mapped
 from towpath.kernels import batch_shuffle
 from towpath.kernels.batch_shuffle import assign_batches
 
@@ -41,3 +42,13 @@ def test_columns_and_draws_are_the_same_with_and_without_numba(monkeypatch: pyte
     plain = assign_batches(len(values), 500, np.random.default_rng(4))
     np.testing.assert_array_equal(fused.batches, plain.batches)
     np.testing.assert_array_equal(ours, plain.column(values))
+
+
+def test_batches_do_not_depend_on_how_many_rows_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = assign_batches(10_001, 256, np.random.default_rng(0))
+    monkeypatch.setattr(mapped, "CHUNK_ROWS", 77)
+    monkeypatch.setattr(mapped, "MAPPED_FROM", 100)
+    pieces = assign_batches(10_001, 256, np.random.default_rng(0))
+    assert np.array_equal(whole.batches, pieces.batches)
+    values = np.arange(10_001, dtype=np.float32)
+    assert np.array_equal(whole.column(values), pieces.column(values))

@@ -21,7 +21,8 @@ from towpath.abtest.metrics import metrics_named
 from towpath.abtest.sequences import Sequence
 from towpath.abtest.visitors import Server, Shown, Visitors, VisitorSettings
 from towpath.data.interactions import Interactions
-from towpath.data.split import join, split_leave_last_two
+from towpath.data.joining import join
+from towpath.data.split import split_leave_last_two
 from towpath.data.whole import all_for_training
 from towpath.errors import ConfigError, TowpathError
 from towpath.files import is_free, new_folder

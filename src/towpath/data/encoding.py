@@ -7,11 +7,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from towpath.data.cleaning import Cleaner, Cleaning, Step
-from towpath.data.engine import Engine
+from towpath.data.engine import Engine, make_room
 from towpath.data.interactions import MISSING_TIME, Interactions
 from towpath.data.readers import Raw, refuse_missing_ids
 from towpath.data.scan import file_errors, trust_statistics
-from towpath.data.sql import Side, Statements, distinct_ids, kept_codes, kept_ids
+from towpath.data.spark_engine import SparkEngine
+from towpath.data.sql import NAMED, Side, Statements, distinct_ids, distinct_names, kept_codes, kept_ids
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import DataError
 from towpath.memory import refuse_beyond
@@ -44,9 +45,10 @@ def encode(connection: Engine, raw: Raw, cleaning: Cleaning) -> tuple[Interactio
 def encode_events(connection: Engine, raw: Raw, cleaning: Cleaning) -> tuple[Step, ...]:
     """What cleaning dropped; the tables are then those from which `Statements.in_order` selects."""
     statements = Statements(raw.extras)
+    make_room(connection, raw.counts.rows)
     with file_errors(raw.source):
-        connection.execute(distinct_ids("user", raw.user_id))
-        connection.execute(distinct_ids("item", raw.item_id))
+        number_rows(connection, "user_ids", distinct_ids("user", raw.user_id), "code", "INTEGER")
+        number_rows(connection, "item_ids", distinct_ids("item", raw.item_id), "code", "INTEGER")
         connection.execute(statements.encode())
         cleaner = Cleaner(connection, statements)
         _account_for_lost_rows(connection, raw, cleaner, cleaning)
@@ -54,8 +56,25 @@ def encode_events(connection: Engine, raw: Raw, cleaning: Cleaning) -> tuple[Ste
     trust_statistics(connection)
     steps = cleaner.clean(cleaning)
     for side in ("user", "item"):
-        connection.execute(kept_codes(side))
+        number_rows(connection, f"kept_{side}s", kept_codes(side), "code", "INTEGER")
+    for extra in set(raw.extras) & set(NAMED):
+        number_rows(connection, f"{extra}_names", distinct_names(extra), "code")
     return steps
+
+
+def number_rows(
+    connection: Engine, name: str, select: str, number: str = "place", kind: str = "BIGINT"
+) -> None:
+    """The table of the rows of an ordered query, numbered in that order from 0 in a column of this name.
+
+    Spark numbers the parts of a sorted table side by side; a window function would do it in one task.
+    """
+    if isinstance(connection, SparkEngine):
+        connection.number(name, select, number, kind)
+    else:
+        connection.execute(f"CREATE TABLE {name}_rows AS {select}")
+        numbered = f"SELECT *, CAST(rowid AS {kind}) AS {number} FROM {name}_rows"
+        connection.execute(f"CREATE VIEW {name} AS {numbered}")
 
 
 def _account_for_lost_rows(connection: Engine, raw: Raw, cleaner: Cleaner, cleaning: Cleaning) -> None:

@@ -15,7 +15,7 @@ from towpath.boundary import reason_of
 from towpath.data.sql import FUNCTIONS
 from towpath.errors import ConfigError, DataError
 from towpath.files import scratch_folder
-from towpath.memory import current_limit, share_of_room, size_text
+from towpath.memory import available, current_limit, share_of_room, size_text
 
 # Sorting and joining want about this much per thread before they spill to the temporary folder.
 MEGABYTES_PER_THREAD = 150
@@ -24,6 +24,8 @@ MOST_THREADS = 8
 # Under a limit of memory: below so much DuckDB cannot even spill, and more than this share of what is left
 # would leave no room for the columns that come out.
 _FEWEST_MEGABYTES, _SHARE = 100, 0.6
+# Not everything spills: of many rows DuckDB must be able to hold about this many bytes each.
+_BYTES_PER_ROW = 40
 
 
 class Answer(Protocol):
@@ -125,6 +127,13 @@ def _no_room(error: duckdb.Error, megabytes: int) -> DataError:
         f"Reading or splitting needs more room than memory and {tempfile.gettempdir()} have ({why}); set "
         "TMPDIR to a folder on a larger disk."
     )
+
+
+def make_room(connection: Engine, rows: int) -> None:
+    """Let DuckDB hold as much as so many rows need; under a limit of memory it keeps to its share of that."""
+    megabytes = min(rows * _BYTES_PER_ROW, round(_SHARE * available())) // 10**6
+    if isinstance(connection, duckdb.DuckDBPyConnection) and current_limit() is None:
+        connection.execute(f"SET memory_limit = '{max(megabytes, _bounds()[1])}MB'")
 
 
 def _bounds() -> tuple[int, int]:

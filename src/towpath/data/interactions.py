@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from towpath.data.features import FeatureSchema, FeatureTable, SideSchema
 from towpath.data.vocabulary import Vocabulary
+from towpath.mapped import chunks, count_codes, empty_array
 
 PADDING = -1
 MISSING_TIME = int(np.iinfo(np.int64).min)
@@ -159,14 +160,17 @@ class Interactions:
 
     def pair_keys(self) -> NDArray[np.int64]:
         """One number for each event's pair, user * n_items + item: (n,)."""
-        return self.users.astype(np.int64) * self.n_items + self.items
+        keys = empty_array((len(self),), np.int64)
+        for some in chunks(len(self)):
+            keys[some] = self.users[some].astype(np.int64) * self.n_items + self.items[some]
+        return keys
 
     @cached_property
     def histories(self) -> Histories:
         """Each user's items, oldest first."""
-        return Histories.packed(np.bincount(self.users, minlength=self.n_users), self.items)
+        return Histories.packed(count_codes(self.users, self.n_users), self.items)
 
     @cached_property
     def item_counts(self) -> NDArray[np.int64]:
         """How often each item of the catalogue occurs: (n_items,)."""
-        return np.bincount(self.items, minlength=self.n_items)
+        return count_codes(self.items, self.n_items)

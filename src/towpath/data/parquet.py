@@ -1,23 +1,19 @@
 """Tables and ids as Parquet files."""
 
-import math
-import tempfile
 from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from towpath.boundary import is_foreign
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ArtifactError
+from towpath.mapped import empty_array
 
-# Columns of more rows than this lie in files of their own, of which memory holds what is being used.
-MAPPED_FROM = 1 << 24
 ROWS_OF_A_FILE = 1 << 23
 _BATCH_ROWS = 1 << 17
 
@@ -59,7 +55,7 @@ def read_columns(path: Path) -> dict[str, NDArray[Any]]:
         files = [pq.ParquetFile(one) for one in (sorted(path.glob("*.parquet")) if path.is_dir() else [path])]
         rows = sum(file.metadata.num_rows for file in files)
         kinds = files[0].schema_arrow
-        columns = {field.name: empty_column((rows,), field.type.to_pandas_dtype()) for field in kinds}
+        columns = {field.name: empty_array((rows,), field.type.to_pandas_dtype()) for field in kinds}
         start = 0
         for file in files:
             for batch in file.iter_batches(_BATCH_ROWS):
@@ -70,14 +66,6 @@ def read_columns(path: Path) -> dict[str, NDArray[Any]]:
     except (OSError, IndexError, pa.ArrowException) as error:
         raise ArtifactError(f"{path} cannot be read as Parquet; make it again.") from error
     return columns
-
-
-def empty_column(shape: tuple[int, ...], kind: DTypeLike) -> NDArray[Any]:
-    """An array to fill: in memory, or of a temporary file that is gone when nothing refers to it."""
-    if math.prod(shape) < MAPPED_FROM:
-        return np.empty(shape, kind)
-    with tempfile.TemporaryFile(prefix="towpath-") as file:
-        return np.memmap(file, kind, "w+", shape=shape).view(np.ndarray)
 
 
 def write_ids(ids: Vocabulary, path: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from towpath.data import sql
 from towpath.data.cleaning import Cleaning, Step
-from towpath.data.encoding import BATCH_ROWS, FIELDS, encode_events, vocabulary
+from towpath.data.encoding import BATCH_ROWS, FIELDS, encode_events, number_rows, vocabulary
 from towpath.data.engine import Engine
 from towpath.data.feature_parquet import write_feature_table
 from towpath.data.interactions import MISSING_TIME, Interactions
@@ -166,15 +166,6 @@ def _refuse_missing_times(
         ).fetchall()[0]
         first = events.user_ids.ids(np.array(codes[:1]))[0], events.item_ids.ids(np.array(codes[1:]))[0]
         raise missing_times(who, (count, rows), first)
-
-
-def number_rows(connection: Engine, name: str, select: str) -> None:
-    """The table of the rows of an ordered query, numbered in that order by `place` from 0."""
-    if isinstance(connection, SparkEngine):
-        connection.number(name, select)
-    else:
-        connection.execute(f"CREATE TABLE {name}_rows AS {select}")
-        connection.execute(f"CREATE VIEW {name} AS SELECT *, rowid AS place FROM {name}_rows")
 
 
 def make_draws(connection: Engine, generator: np.random.Generator, by_request: bool) -> None:

@@ -81,8 +81,8 @@ class SparkEngine:
             folder = self.session.sparkContext.getCheckpointDir()
             return frame.localCheckpoint() if folder is None else frame.checkpoint()
 
-    def number(self, name: str, select: str) -> None:
-        """The table of the rows of an ordered query, numbered in that order by `place` from 0."""
+    def number(self, name: str, select: str, number: str = "place", kind: str = "BIGINT") -> None:
+        """The table of the rows of an ordered query, numbered in that order, from 0, in a new column."""
         from pyspark.sql.functions import array, col, lit, monotonically_increasing_id, spark_partition_id
 
         rows = self.computed(self._run(select))
@@ -92,7 +92,7 @@ class SparkEngine:
         # The number that Spark gives a row has its partition in the bits above the lower 33.
         shifts = [start - (n << 33) for n, start in enumerate(accumulate(counts[:-1], initial=0))]
         shift = array(*(lit(one) for one in shifts))[spark_partition_id()]
-        place = (monotonically_increasing_id() + shift).alias("place")
+        place = (monotonically_increasing_id() + shift).cast(kind).alias(number)
         self.view(name, self.computed(rows.select(*(col(column) for column in rows.columns), place)))
 
     def _run(self, statement: str) -> "DataFrame":

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
@@ -17,6 +17,7 @@ from towpath.data import sql
 from towpath.data.engine import open_engine
 from towpath.data.feature_parquet import features_json, read_feature_table, write_feature_table
 from towpath.data.interactions import COLUMNS, MISSING_TIME, Interactions
+from towpath.data.joining import join
 from towpath.data.parquet import read_columns, read_ids, write_ids, write_table
 from towpath.data.vocabulary import Id, Vocabulary
 from towpath.errors import ArtifactError, ConfigError, DataError
@@ -82,20 +83,6 @@ class Split:
             if table is not None:
                 _update(digest, f"{name} {features_json(table)}", table.starts, table.codes, table.numbers)
         return digest.hexdigest()
-
-
-def join(first: Interactions, second: Interactions) -> Interactions:
-    """The events of both in the order (user, time, first before second), with every column that both have."""
-    columns: dict[str, Any] = {}  # arrays of several types, or None
-    for name in COLUMNS:
-        pair = getattr(first, name), getattr(second, name)
-        columns[name] = None if pair[0] is None or pair[1] is None else np.concatenate(pair)
-    users, times = columns["users"], columns["times"]
-    order = np.lexsort((users,) if times is None else (times, users))
-    columns = {name: None if column is None else column[order] for name, column in columns.items()}
-    if first.impressions is not None and second.impressions is not None:
-        columns["impressions"] = join(first.impressions, second.impressions)
-    return replace(first, **columns)
 
 
 def split_leave_last_two(interactions: Interactions, *, engine: str = "duckdb") -> Split:

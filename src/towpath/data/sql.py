@@ -114,14 +114,20 @@ FUNCTIONS = (
 
 
 def distinct_ids(side: Side, id_text: str = "id") -> str:
-    """The table of one side's ids with their codes, dense in the order of the ids."""
+    """The ids of one side in their order; numbered, they are the table of ids."""
     return f"""
-        CREATE TABLE {side}_ids AS
-        SELECT {id_text} AS id, id AS raw_id,
-            CAST(ROW_NUMBER() OVER (ORDER BY {id_text}) - 1 AS INTEGER) AS code
+        SELECT {id_text} AS id, id AS raw_id
         FROM (SELECT DISTINCT {side}_id AS id FROM raw) AS seen
-        WHERE id IS NOT NULL"""
+        WHERE id IS NOT NULL
+        ORDER BY {id_text}"""
 
+
+# Extras that are text and become codes. A row without a request is a request of its own.
+_NAMES = {
+    "request": "COALESCE(request, 'row ' || CAST(file_row AS STRING))",
+    "policy": "COALESCE(policy, '')",
+}
+NAMED = tuple(_NAMES)
 
 COUNT_EVENTS = """
     SELECT
@@ -199,31 +205,31 @@ class Statements:
         """The events by (user, time, row) with dense codes and without NULL."""
         missing = {"event_time": f"CAST('{missing_time}' AS BIGINT)", "value": "CAST('NaN' AS FLOAT)"}
         missing |= {"propensity": missing["value"], "exposure": "FALSE", "label": "FALSE", "position": "0"}
-        codes = {
-            # A row without a request is a request of its own.
-            "request": "COALESCE(request, 'row ' || CAST(file_row AS STRING))",
-            "policy": "COALESCE(policy, '')",
-        }
         extras = "".join(
-            f", DENSE_RANK() OVER (ORDER BY {codes[e]}) - 1 AS {e}"
-            if e in codes
-            else f", COALESCE({e}, {missing[e]}) AS {e}"
+            f", {e}_names.code AS {e}" if e in _NAMES else f", COALESCE({e}, {missing[e]}) AS {e}"
             for e in self.extras
+        )
+        names = "".join(
+            f"\n            JOIN {e}_names ON {_NAMES[e]} = {e}_names.name"
+            for e in self.extras
+            if e in _NAMES
         )
         return f"""
             SELECT u.code AS user_code, i.code AS item_code{extras}
             FROM events
             JOIN kept_users AS u ON events.user_code = u.old_code
-            JOIN kept_items AS i ON events.item_code = i.old_code
+            JOIN kept_items AS i ON events.item_code = i.old_code{names}
             ORDER BY u.code, {self.oldest_first}"""
 
 
 def kept_codes(side: Side) -> str:
-    """The table of the codes that are left after cleaning, closed up to be dense again, in the same order."""
-    return f"""
-        CREATE TABLE kept_{side}s AS
-        SELECT {side}_code AS old_code, CAST(ROW_NUMBER() OVER (ORDER BY {side}_code) - 1 AS INTEGER) AS code
-        FROM (SELECT DISTINCT {side}_code FROM events) AS seen"""
+    """The codes that are left after cleaning in their order; numbered, they are dense again."""
+    return f"SELECT DISTINCT {side}_code AS old_code FROM events ORDER BY old_code"
+
+
+def distinct_names(extra: str) -> str:
+    """The names of requests or policies in their order; numbered, they are codes."""
+    return f"SELECT DISTINCT {_NAMES[extra]} AS name FROM events ORDER BY name"
 
 
 def kept_ids(side: Side) -> str:

@@ -7,7 +7,8 @@ from functools import reduce
 import numpy as np
 
 from towpath.data.interactions import Interactions
-from towpath.data.split import Split, join
+from towpath.data.joining import join
+from towpath.data.split import Split
 
 
 def whole_split(split: Split) -> Split:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from towpath.data.interactions import Interactions
-from towpath.data.split import LEAVE_LAST_TWO, Split, join
+from towpath.data.joining import join
+from towpath.data.split import LEAVE_LAST_TWO, Split
 from towpath.data.sql import SHORTEST
 from towpath.diagnostics.evidence import Evidence, Shown, find_evidence
 from towpath.diagnostics.representation import Representation, represent

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from towpath.data.interactions import Histories
 from towpath.data.split import Part, Split
 from towpath.errors import DataError
+from towpath.mapped import chunks
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def task_of(split: Split, on: Part) -> RankingTask:
 def _among(keys: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of the sorted, distinct `keys` occur in `others` (any order): (len(keys),)."""
     # Looks the many up in the few: no sort of all events.
-    places = np.minimum(np.searchsorted(keys, others), len(keys) - 1)
     found = np.zeros(len(keys), dtype=np.bool_)
-    found[places[keys[places] == others]] = True
+    for some in chunks(len(others)):
+        places = np.minimum(np.searchsorted(keys, others[some]), len(keys) - 1)
+        found[places[keys[places] == others[some]]] = True
     return found

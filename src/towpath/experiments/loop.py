@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from towpath.data.interactions import Interactions
-from towpath.data.split import join, split_leave_last_two
+from towpath.data.joining import join
+from towpath.data.split import split_leave_last_two
 from towpath.evaluation.evaluate import evaluate
 from towpath.experiments.pool import Work, workers
 from towpath.experiments.result_store import ResultKey, ResultStore, open_store

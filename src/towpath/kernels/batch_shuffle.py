@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from towpath.kernels.available import AVAILABLE
+from towpath.mapped import chunks, count_codes, empty_array
 
 Value = TypeVar("Value", bound=np.generic)  # of a column
 # Rows that are drawn at once while batches are evened out.
@@ -33,7 +34,7 @@ class BatchAssignment:
             return self.column_plainly(values)
         from towpath.kernels import compiled
 
-        assignment = np.empty_like(values)
+        assignment = empty_array(values.shape, values.dtype)
         compiled.gather_assigned(self.batches, self.size, values, assignment)
         return assignment
 
@@ -48,8 +49,10 @@ def assign_batches(rows: int, size: int, rng: np.random.Generator) -> BatchAssig
     Rows first choose by themselves, batches in proportion to their size. Then rows that are drawn at random
     leave a batch that has too many, each for the first one that has too few.
     """
-    batches = (rng.integers(rows, size=rows, dtype=np.int32) // np.int32(size)).astype(np.int32)
-    counts = np.bincount(batches, minlength=-(-rows // size))
+    batches = empty_array((rows,), np.int32)
+    for some in chunks(rows):  # what is drawn does not depend on the chunks
+        batches[some] = rng.integers(rows, size=len(batches[some]), dtype=np.int32) // np.int32(size)
+    counts = count_codes(batches, -(-rows // size))
     missing = np.full(len(counts), size) - counts
     missing[-1] -= len(counts) * size - rows
     while (missing < 0).any():

@@ -5,8 +5,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
-from towpath.data.parquet import empty_column
 from towpath.kernels.inner_products import inner_products, usable
+from towpath.mapped import empty_array
 from towpath.models.factorization import Factorization, FactorizationSettings, scores_of_rows
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.models.sharded_table import ShardedTable
@@ -80,7 +80,7 @@ class ShardedFactorization(Scorer):
         for name in ("users", "items"):
             table: ShardedTable = getattr(self, name)
             shape = (table.rows, table.weight.shape[1])
-            rows = torch.from_numpy(empty_column(shape, "float32")) if first else None
+            rows = torch.from_numpy(empty_array(shape, "float32")) if first else None
             table.gather(rows)
             if whole is not None:
                 setattr(whole, name, nn.Embedding(*shape, sparse=table.sparse, _weight=rows))

@@ -25,8 +25,9 @@ from torch import Tensor
 
 from towpath.boundary import stored
 from towpath.data.interactions import Histories, Interactions
+from towpath.data.joining import join
 from towpath.data.parquet import read_ids, write_ids
-from towpath.data.split import Split, join
+from towpath.data.split import Split
 from towpath.data.vocabulary import Vocabulary
 from towpath.data.whole import whole_split
 from towpath.errors import ArtifactError, ConfigError
@@ -125,11 +126,12 @@ def _known(split: Split) -> list[Interactions]:
 
 def _histories_of(parts: Sequence[Interactions]) -> Histories:
     """The histories of all parts together, of earlier parts first where times are equal or missing."""
-    users = np.concatenate([part.users for part in parts])
-    times = [part.times for part in parts if part.times is not None]
-    order = np.lexsort((np.concatenate(times), users) if len(times) == len(parts) else (users,))
-    items = np.concatenate([part.items for part in parts])[order]
-    return Histories.packed(np.bincount(users, minlength=parts[0].n_users), items)
+    timed = all(part.times is not None for part in parts)
+    alone = [
+        Interactions(part.users, part.items, part.user_ids, part.item_ids, part.times if timed else None)
+        for part in parts
+    ]
+    return reduce(join, alone).histories
 
 
 def library_versions() -> dict[str, str]:

@@ -35,12 +35,13 @@ STORED_AS = Form("sharded checkpoint", 1, contents=_Notes)
 
 def save_shards(folder: Path, progress: Progress, learner: Learner) -> None:
     """Write next to the old folder, then replace it; all processes at the same time."""
-    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
+    from torch.distributed.checkpoint.state_dict_saver import save
 
     state = _state(learner, learner.live_state(), progress.best, progress.auxiliary_state)
     with new_folder(folder) if leads() else nullcontext(unfinished(folder)) as partial:
         dist.barrier()  # the folder is there
-        dcp.save(state, storage_writer=dcp.HuggingFaceStorageWriter(str(partial), save_distributed=True))
+        save(state, storage_writer=HuggingFaceStorageWriter(str(partial), save_distributed=True))
         if leads():
             notes = {
                 "history": json.dumps(progress.history),
@@ -53,7 +54,8 @@ def save_shards(folder: Path, progress: Progress, learner: Learner) -> None:
 
 def load_shards(folder: Path, learner: Learner) -> Progress:
     """What `save_shards` wrote, once every byte has been checked; the learner is back in its state."""
-    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
+    from torch.distributed.checkpoint.state_dict_loader import load
 
     check_listed(folder)
     manifest = read_manifest(folder, STORED_AS)
@@ -62,9 +64,7 @@ def load_shards(folder: Path, learner: Learner) -> Progress:
     auxiliary = learner.auxiliary_state()
     with stored(folder):
         # Tensors are filled where they are.
-        dcp.load(
-            _state(learner, live, best, auxiliary), storage_reader=dcp.HuggingFaceStorageReader(str(folder))
-        )
+        load(_state(learner, live, best, auxiliary), storage_reader=HuggingFaceStorageReader(str(folder)))
         learner.load_state(live)
         history = tuple(parse_history(manifest["history"].encode()))
         return Progress(history, manifest["best_epoch"], float(manifest["best_score"]), best, auxiliary)
