@@ -14,7 +14,8 @@ demo: $(STAMP)
 test: lint types docs
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
-# Several processes at length: a worker that is killed while it trains.
+# Several processes at length: workers that are killed, tables spread over workers, two hosts on a network of their
+# own (which needs root and iproute2, and is skipped without them).
 test-cluster: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -m cluster
 

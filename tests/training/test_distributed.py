@@ -89,10 +89,24 @@ def losses(run: Path) -> list[float]:
     return [json.loads(line)["loss"] for line in (run / "history.jsonl").read_text().splitlines()]
 
 
+GAME = ("--method", "transport", "--set", "warm_epochs=1")
+CASES = {
+    "plain": (),
+    "transport": GAME,
+    "transport, sharded": (*GAME, "--tables", "sharded"),
+    "sampled domain": (*GAME, "--set", "domain=sampled"),
+    "lists": (*GAME, "--set", "domain=ranking"),
+    "models as players": (*GAME, "--w", "mf", "--g", "mf"),
+}
+
+
 @pytest.mark.slow
-def test_two_processes_train_as_one_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.cluster] * (case != "plain")) for case in CASES]
+)
+def test_two_processes_train_as_one_does(tmp_path: Path, case: str) -> None:
     write_events(tmp_path / "e.csv")
-    more = ("--set", "epochs=2", "--set", "hard_negatives=1")
+    more = ("--set", "epochs=2", "--set", "hard_negatives=1", *CASES[case])
     subprocess.run(fit_words(tmp_path, "one", *more), check=True, capture_output=True)
     subprocess.run(fit_words(tmp_path, "two", *more, "--workers", "2"), check=True, capture_output=True)
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-6)
@@ -117,12 +131,14 @@ def ranks_of(run: Path) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.timeout(900)
-def test_a_run_whose_worker_is_killed_goes_on_to_the_same_floats(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tables", ["copied", "sharded"])
+def test_a_run_whose_worker_is_killed_goes_on_to_the_same_floats(tmp_path: Path, tables: str) -> None:
     write_events(tmp_path / "e.csv")
-    more = ("--set", "epochs=30", "--set", "patience=30", "--workers", "2")
+    more = ("--set", "epochs=30", "--set", "patience=30", "--workers", "2", "--tables", tables)
     subprocess.run(fit_words(tmp_path, "calm", *more), check=True, capture_output=True)
     process = subprocess.Popen(fit_words(tmp_path, "killed", *more), stdout=subprocess.DEVNULL)
-    while not (tmp_path / "killed" / "checkpoint.safetensors").exists():
+    checkpoint = "checkpoint" if tables == "sharded" else "checkpoint.safetensors"
+    while not (tmp_path / "killed" / checkpoint).exists():
         assert process.poll() is None
         time.sleep(0.05)
     os.kill(ranks_of(tmp_path / "killed")[-1], signal.SIGKILL)
