@@ -13,6 +13,8 @@ from towpath.methods.run import refuse_unshardable
 from towpath.models.factorization import FactorizationSettings
 from towpath.serving.run import Plan, Run, recipe_of
 from towpath.training.distributed import joined
+from towpath.transport.learner import plays_game
+from towpath.transport.settings import TransportSettings
 
 # How often a run goes on from its last complete epoch after a process was lost.
 RESTARTS = 3
@@ -27,6 +29,16 @@ def refuse_other_methods(method: str) -> None:
         raise ConfigError(
             f"Several workers train by the methods {' and '.join(METHODS)}, and {method!r} was given; leave "
             "--workers out."
+        )
+
+
+def refuse_impressions(recipe: Recipe, split: Split) -> None:
+    """Nothing, unless the recipe learns from impressions in a way that several processes cannot share."""
+    settings = recipe.resolve().method
+    if isinstance(settings, TransportSettings) and not plays_game(split.train, settings):
+        raise ConfigError(
+            "Transport on a log of impressions trains in one process; leave --workers out, or play the game "
+            "of f, w and g with --set solver=game."
         )
 
 
