@@ -181,6 +181,22 @@ def test_the_validator_agrees_with_evaluate() -> None:
         assert validator(scorer) == {name: expected[name] for name in ("hit", "ndcg")}
 
 
+def test_the_validator_of_very_many_pairs_ranks_a_sample_of_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    split = small_split(users=50, items=60, per_user=12)
+    whole = evaluate(random_scorer(split), split, on="validation", k=5)
+    assert Validator(split, 5).remarks == ()
+    monkeypatch.setattr("towpath.evaluation.evaluate._VALIDATED_SCORES", 60 * 7)
+    monkeypatch.setattr("towpath.evaluation.evaluate._FEWEST_VALIDATED", 5)
+    validator = Validator(split, 5)
+    assert validator.remarks == (
+        f"Validation ranked the lists of 7 of {len(whole.users)} users, always the same.",
+    )
+    some = np.linspace(0, len(whole.users) - 1, 7).astype(int)
+    assert validator(random_scorer(split))["hit"] == whole.per_user["hit"][some].mean()
+    monkeypatch.setattr("towpath.evaluation.evaluate._FEWEST_VALIDATED", 20)
+    assert "20 of" in Validator(split, 5).remarks[0]
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
