@@ -8,6 +8,7 @@ folder, a line of JSON for each step.
 """
 
 import argparse
+import csv
 import json
 import shutil
 import sys
@@ -110,6 +111,22 @@ def measured(name: str, folder: Path, millions: int) -> dict[str, object]:
     }
 
 
+def write_table(kept: Path, target: Path) -> None:
+    """The kept lines as a CSV file."""
+    columns = {
+        "million events": "millions",
+        "step": "step",
+        "processor s": "cpu_seconds",
+        "peak MB": "peak_mb",
+        "without pages of files": "peak_without_files_mb",
+    }
+    rows = [json.loads(line) for line in kept.read_text().splitlines()]
+    with target.open("w", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([row[key] for key in columns.values()] for row in rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -117,11 +134,14 @@ def main() -> None:
     parser.add_argument("millions", type=int, nargs="+")
     parser.add_argument("--folder", type=Path, default=Path("build/scale"))
     parser.add_argument("--step", choices=STEPS)
+    parser.add_argument("--csv", type=Path, help="write what is kept in the folder as a table")
     parser.add_argument("--steps", nargs="*", choices=STEPS, default=STEPS, help="do these only")
     asked = parser.parse_args()
     if asked.step:
         return step(asked.step, asked.folder, asked.millions[0])
     kept = asked.folder / "scale.jsonl"
+    if asked.csv:
+        return write_table(kept, asked.csv)
     for millions in asked.millions:
         make(asked.folder, millions)
         for name in asked.steps:
