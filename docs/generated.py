@@ -199,6 +199,7 @@ PAGES = {"settings.md": settings_text, "commands.md": commands_text}
 
 if __name__ == "__main__":
     import claims
+
     import tables
 
     claims.write()
