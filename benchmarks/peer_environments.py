@@ -1,6 +1,6 @@
 """Makes the environments in which the peers of `benchmarks.peers` live: build/peers/NAME, one each.
 
-    python -m benchmarks.peer_environments [implicit recbole rectools]
+    python -m benchmarks.peer_environments [implicit polars recbole rectools]
 
 Their requirements exclude each other and ours, so none is installed next to towpath. An environment that is
 whole is left as it is; one whose making failed is removed, and what pip said is shown.
@@ -26,6 +26,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
         "scikit-learn<1.6",
         "setuptools<81",
     ),
+    "polars": ("polars==2.1.0", "numpy"),
     "rectools": ("rectools[torch]==0.19.0", "torch==2.13.0"),
 }
 

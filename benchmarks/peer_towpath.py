@@ -8,13 +8,16 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
 
+import towpath
 from benchmarks.cost import learner_of
 from towpath.data.interactions import Interactions
 from towpath.data.split import Split
@@ -23,6 +26,7 @@ from towpath.evaluation.evaluate import evaluate
 from towpath.methods.recipe import Recipe
 from towpath.ranking.lists import top_k_lists
 from towpath.rng import Rng
+from towpath.worlds.latent import LatentWorld, make_latent_world
 
 EPOCHS = 4
 MOST_EPOCHS, FEW_EPOCHS = 20, 8
@@ -54,6 +58,46 @@ def best(do: Callable[[], object], times: int = EPOCHS) -> dict[str, float]:
         wall.append(time.perf_counter() - began)
         processor.append(time.process_time() - spent)
     return {"seconds": min(wall), "processor_seconds": min(processor)}
+
+
+# The networks that RecBole's NeuMF and WideDeep are by default, on ids alone, with its one negative.
+NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "neumf": ("ncf", {"embedding_dim": 64, "hidden": (128, 64), "negatives": 1}),
+    "widedeep": (
+        "wide_deep",
+        {
+            "embedding_dim": 10,
+            "hidden": (32, 16, 8),
+            "side_features": False,
+            "page": False,
+            "negatives": 1,
+        },
+    ),
+}
+
+
+def network(name: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """An epoch and a full-ranking evaluation of such a network; the first epoch compiles."""
+    split, (model, own) = read_split(folder), NETWORKS[name]
+    learner = learner_of(Recipe(model, "plain", own), split)
+    number = iter(range(1, 1000))
+    learner.epoch(next(number))
+    return {
+        "epoch": best(lambda: learner.epoch(next(number)), 2),
+        "evaluation": best(lambda: evaluate(learner.scorer, split), 2),
+    }
+
+
+def startup(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """A command that recommends to one user, from the shell, with a small mf."""
+    from benchmarks.startup import asked
+
+    path = folder / "run"
+    if not path.exists():
+        few = towpath.split(make_latent_world(LatentWorld(), Rng(0)).log)
+        towpath.save(towpath.fit(few, "mf", epochs=2), few, path)
+    wall, processor = zip(*(asked(path) for _ in range(5)), strict=True)
+    return {"seconds": median(wall), "processor_seconds": median(processor)}
 
 
 def epoch_of(split: Split, method: str, settings: dict[str, Any]) -> dict[str, float]:
@@ -142,6 +186,9 @@ KINDS: dict[str, Callable[[Path, dict[str, Any]], dict[str, Any]]] = {
     "curves": curves,
     "ranking": ranking,
     "growth": growth,
+    "neumf": partial(network, "neumf"),
+    "widedeep": partial(network, "widedeep"),
+    "startup": startup,
 }
 
 if __name__ == "__main__":

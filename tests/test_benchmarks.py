@@ -37,7 +37,7 @@ def _has(module: str, name: str) -> bool:
 
 def test_a_row_of_the_peers_table_has_medians_ranges_and_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    peers = import_module("benchmarks.peers")
+    peers = import_module("benchmarks.peer_lines")
     lines = [peers.Line("epoch", ours, theirs, "RecBole", 0.5) for ours, theirs in ((1, 4), (2, 4), (3, 4))]
     assert (
         peers.to_row(lines)

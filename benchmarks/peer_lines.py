@@ -1,0 +1,122 @@
+"""The comparisons of `benchmarks.peers`: which numbers stand against each other, and the rows they make."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import median
+from typing import Any
+
+# The best test Hit@10 of implicit's BPR, and what its ALS reaches, on MovieLens 1M with 32 dimensions.
+BPR_QUALITY, ALS_QUALITY = 0.065, 0.083
+
+
+@dataclass(frozen=True)
+class Line:
+    """One comparison: numbers of ours and of a peer, and the ratio that is wanted at most (theirs is one)."""
+
+    what: str
+    ours: float | None
+    theirs: float | None
+    peer: str
+    wanted: float
+    unit: str = "s"
+
+    @property
+    def ratio(self) -> float | None:
+        return self.ours / self.theirs if self.ours is not None and self.theirs else None
+
+
+def to_row(repeated: Sequence[Line]) -> str:
+    """A row of the table from the repetitions of one comparison: medians, and in brackets their range."""
+    one = repeated[0]
+    ours, theirs, ratios = (
+        [v for v in column if v is not None]
+        for column in zip(*((line.ours, line.theirs, line.ratio) for line in repeated), strict=True)
+    )
+    verdict = "not measured" if not ratios else "yes" if median(ratios) <= one.wanted else "**no**"
+    cells = [_shown(ours, f" {one.unit}"), _shown(theirs, f" {one.unit}"), one.peer, _shown(ratios, "")]
+    return f"| {one.what} | {' | '.join(cells)} | {one.wanted:.3g} | {verdict} |"
+
+
+def lines(found: dict[str, Any]) -> list[Line]:
+    """Every comparison; what was not measured is None."""
+    plain = at(found, "epochs", "plain", "seconds")
+    one_negative = at(found, "epochs", "plain, one negative", "seconds")
+    transport = at(found, "epochs", "transport", "seconds")
+    fair, good = f"to test Hit@10 of {BPR_QUALITY:.1%}", f"to test Hit@10 of {ALS_QUALITY:.1%}, start=svd"
+    to_fair = (
+        typical(at(found, *place), BPR_QUALITY) for place in (("curves", "plain"), ("implicit", "bpr"))
+    )
+    to_good = (typical(at(found, *place), ALS_QUALITY) for place in (("curves", "svd"), ("implicit", "als")))
+    evaluation = at(found, "ranking", "evaluation", "seconds")
+    default, *_ = batches = list((at(found, "recbole", "evaluation_seconds") or {"": None}).values())
+    lists = at(found, "ranking", "recommend", "seconds"), at(found, "implicit", "recommend_seconds")
+    memory = at(found, "memory", "peak_megabytes"), at(found, "recbole", "peak_megabytes")
+    attention = (at(found, "rectools", name, "seconds") for name in ("towpath", "rectools"))
+    ten, one = (at(found, "growth", size, "seconds") for size in ("ten", "one"))
+    return [
+        Line("epoch, one negative", one_negative, at(found, "recbole", "epoch_seconds"), "RecBole BPR", 0.1),
+        Line(fair, *to_fair, "implicit BPR", 1),
+        Line(good, *to_good, "implicit ALS", 3),
+        Line("full-ranking evaluation", evaluation, default, "RecBole, default batch", 0.1),
+        Line("full-ranking evaluation", evaluation, default and min(batches), "RecBole, its best batch", 1),
+        Line("lists of ten for all users", *lists, "implicit", 1),
+        Line("peak memory of training", *memory, "RecBole", 1 / 3, "MB"),
+        Line("epoch of transport", transport, plain, "our plain epoch", 2.5),
+        Line("epoch of ten times the events", ten, one, "our epoch of as many as here", 12),
+        Line("epoch of attention, length 50", *attention, "RecTools SASRec", 1),
+        *networks(found),
+        Line("20 million events read, cleaned, split", *ingest(found), "Polars, its best plan", 1),
+        Line("`recommend --user` from the shell", at(found, "startup", "seconds"), 1, "a second", 0.5),
+    ]
+
+
+def networks(found: dict[str, Any]) -> list[Line]:
+    """Epoch and evaluation of the same network here and there."""
+    rows = []
+    for name, peer in (("neumf", "NeuMF"), ("widedeep", "WideDeep")):
+        ours = [at(found, name, what, "seconds") for what in ("epoch", "evaluation")]
+        theirs = [at(found, f"recbole-{name}", f"{what}_seconds") for what in ("epoch", "evaluation")]
+        title = f"epoch and evaluation of {peer}"
+        rows.append(Line(title, added(ours), added(theirs), f"RecBole {peer}", 0.2))
+    return rows
+
+
+def added(parts: Sequence[float | None]) -> float | None:
+    """The sum, None if anything is missing."""
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def ingest(found: dict[str, Any]) -> tuple[float | None, float | None]:
+    """Seconds of ours, and of the faster of Polars' plans."""
+    plans = [at(found, "ingest", f"polars, {plan}", "seconds") for plan in ("codes", "strings")]
+    known = [plan for plan in plans if plan is not None]
+    return at(found, "ingest", "towpath", "seconds"), min(known, default=None)
+
+
+def at(found: Any, *keys: str) -> Any:
+    """What lies under these keys, None where any of them is missing."""
+    for key in keys:
+        found = (found or {}).get(key)
+    return found
+
+
+def typical(curves: list[list[list[float]]] | None, quality: float) -> float | None:
+    """The median over seeds of the seconds until the quality is reached; None if half of them never do."""
+    times = sorted(inf if t is None else t for t in (until(curve, quality) for curve in curves or []))
+    middle = times[len(times) // 2] if times else inf
+    return None if middle == inf else middle
+
+
+def until(curve: list[list[float]], quality: float) -> float | None:
+    """Seconds until the quality is reached; None if it never is."""
+    return next((seconds for seconds, hit in curve if hit >= quality), None)
+
+
+def _shown(values: Sequence[float], unit: str) -> str:
+    """The median of the values and, where there are several, their range."""
+    if not values:
+        return "–"
+    spread = f" ({min(values):.3g} to {max(values):.3g})" if len(values) > 1 else ""
+    return f"{median(values):.3g}{unit}{spread}"
