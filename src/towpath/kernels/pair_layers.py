@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from towpath.kernels.inner_products import arrays
 
 # Pairs that pass through the layers at once.
-_PAIRS_AT_ONCE = 4096
+_PAIRS_AT_ONCE = 2048
 # From this width on activations lie pair after pair; narrower ones unit after unit, which products prefer.
 _WIDE = 32
 
