@@ -1,6 +1,7 @@
 """Methods on a real log of impressions, KuaiRand-Pure: the table of docs/results/impressions/kuairand-pure.
 
     python -m benchmarks.impressions_kuairand --data-dir DIR [--users 3000 --videos 1500] [--features]
+    python -m benchmarks.impressions_kuairand --data-dir DIR --dial          transport along its penalty
 
 The most active users and the most shown videos; ten days of impressions to learn from (the tenth validates),
 the last four to evaluate on, without pairs that were shown before. AUC and NDCG@10 are within what a user was
@@ -9,6 +10,7 @@ The numbers of every fit are kept in --kept, as in benchmarks.impressions.
 """
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ from towpath.data.feature_kinds import GivenColumns
 from towpath.data.interactions import Interactions
 from towpath.data.split import Split
 from towpath.data.vocabulary import Vocabulary
+from towpath.diagnostics.dial import dial_of
 from towpath.errors import TowpathError
 from towpath.evaluation.evaluate import evaluate
 from towpath.methods.recipe import Recipe
@@ -32,6 +35,8 @@ from towpath.models.scorer import Scorer, context_of
 METHODS = ("plain", "shown", "imitation", "ipw", "expomf", "esmm", "escm2", "conservative", "transport")
 VALIDATION_FROM, TEST_FROM = 20220504, 20220505
 METRICS = ("auc", "ndcg", "hit", "seconds")
+DIAL = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # weights of likeness to the log
+ON_DIAL = ("auc", "ndcg", "hit", "shown_share", "likeness")
 
 
 def main() -> None:
@@ -39,20 +44,37 @@ def main() -> None:
     torch.set_num_threads(1)
     kept = Kept(asked.kept)
     split = read_split(asked)
-    rows = []
-    for method in asked.methods:
-        cells = []
-        for seed in range(asked.seeds):
-            about = {"data": split.fingerprint, "seed": seed, "model": asked.model, "method": method}
-            about["settings"] = own_settings(asked.set, asked.model, method)
-            cells.append(kept.find(about) or kept.keep(about, evaluated(split, about)))
-        found = [cell for cell in cells if cell]
-        if found:
-            means = {m: np.array([cell[m] for cell in found]) for m in METRICS}
-            rows.append([method, *(f"{v.mean():.3f} ± {v.std():.3f}" for v in means.values())])
     name = f"kuairand-pure-{asked.model}" + ("-features" if asked.features else "")
     title = f"KuaiRand-Pure, {asked.model}, {split.train.n_users:,} users, {split.train.n_items:,} videos"
-    write_rows(asked.out / name, title, ("method", *METRICS), rows)
+    if asked.features:
+        title += ", with features"
+    if asked.dial:
+        rows = [row_of(split, asked, kept, "transport", penalty) for penalty in (*DIAL, None)]
+        write_rows(asked.out / f"{name}-dial", f"{title}: transport by penalty", ("penalty", *ON_DIAL), rows)
+        return
+    rows = [row_of(split, asked, kept, method) for method in asked.methods]
+    write_rows(asked.out / name, title, ("method", *METRICS), [row for row in rows if row])
+
+
+def row_of(
+    split: Split, asked: argparse.Namespace, kept: Kept, method: str, penalty: float | None = None
+) -> list[str]:
+    """Means and spreads over the seeds; empty where the method cannot be fitted."""
+    cells = []
+    for seed in range(asked.seeds):
+        about = {"data": split.fingerprint, "seed": seed, "model": asked.model, "method": method}
+        about["settings"] = own_settings(asked.set, asked.model, method)
+        if asked.features:
+            about["features"] = True
+        if penalty is not None:
+            about["settings"]["penalty"] = penalty
+        cells.append(kept.find(about) or kept.keep(about, evaluated(split, about)))
+    found = [cell for cell in cells if cell]
+    if not found:
+        return []
+    label = ("chosen" if penalty is None else f"{penalty:g}") if asked.dial else method
+    means = [np.array([cell[m] for cell in found]) for m in (ON_DIAL if asked.dial else METRICS)]
+    return [label, *(f"{v.mean():.3f} ± {v.std():.3f}" for v in means)]
 
 
 def read_split(asked: argparse.Namespace) -> Split:
@@ -110,7 +132,10 @@ def evaluated(split: Split, about: Cell) -> Cell:
         return {}
     auc, ndcg = within_shown(fitted.scorer, split)
     hit = evaluate(fitted.scorer, split).metrics()["hit"]
-    return {"auc": auc, "ndcg": ndcg, "hit": hit, "seconds": sum(r["seconds"] for r in fitted.history)}
+    seconds = sum(row["seconds"] for row in fitted.history)
+    dial = dial_of(fitted.scorer, split)
+    assert dial is not None
+    return {"auc": auc, "ndcg": ndcg, "hit": hit, "seconds": seconds, **asdict(dial)}
 
 
 def within_shown(scorer: Scorer, split: Split) -> tuple[float, float]:
@@ -155,6 +180,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model", default="mf")
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--features", action="store_true", help="features of users and videos (wide_deep)")
+    parser.add_argument("--dial", action="store_true", help="transport along its penalty instead")
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE or METHOD.KEY=VALUE")
     parser.add_argument("--kept", type=Path, default=Path("build/impressions"))
     parser.add_argument("--out", type=Path, default=Path("docs/results/impressions"))

@@ -70,3 +70,12 @@ def test_bad_logs(towpath, finished: Path, tmp_path: Path) -> None:
     assert "--user-col" in towpath(*run, nobody).sentence()
     assert "There is no run" in towpath("diagnose", tmp_path / "none").sentence()
     assert not (tmp_path / "p.html").exists()
+
+
+def test_a_run_on_impressions_says_where_on_the_dial_its_lists_stand(towpath, tmp_path: Path) -> None:
+    log, run, page = log_file(tmp_path / "log.csv", rows=2000), tmp_path / "run", tmp_path / "page.html"
+    quick = ["--set", "epochs=1", "--set", "embedding_dim=4"]
+    fitted = towpath("fit", log, *quick, "--out", run, "--json").json
+    assert set(fitted["dial"]) == {"shown_share", "likeness"}
+    assert towpath("diagnose", run, "--out", page, "--json").json["dial"] == fitted["dial"]
+    assert "likeness to the log" in towpath("diagnose", run, "--out", page).out

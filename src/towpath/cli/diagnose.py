@@ -61,10 +61,11 @@ def diagnose(run: RunFolder, options: DiagnoseOptions, output: Output) -> None:
     with output.working(f"Looking at {run}"):
         found = diagnose_run(opened, k=options.k, log=options.log, columns=columns)
         write_page(diagnosis_page(found, run.resolve().name), page)
-    _show(found, page, output)
+    _show(found, opened.artifact.about.get("dial", {}), page, output)
 
 
-def _show(found: "Diagnosis", page: Path, output: Output) -> None:
+def _show(found: "Diagnosis", dial: dict[str, float], page: Path, output: Output) -> None:
+    """Say what was found; `dial` is where `fit` says that the lists stand, empty where it could not."""
     from towpath.reports.diagnosis_page import level_names
 
     for remark in found.remarks:
@@ -84,6 +85,14 @@ def _show(found: "Diagnosis", page: Path, output: Output) -> None:
             f"critic {d.critic['log_to_recommended']:.3f})",
         ),
     ]
+    if dial:
+        rows += [
+            ("shown before", f"{dial['shown_share']:.1%}"),
+            ("likeness to the log", f"{dial['likeness']:.2f} (0: random pairs, 1: pairs of the log)"),
+        ]
     title = f"Share of {found.evidence.slots:,} slots of {found.users:,} users; evidence: {found.period}"
-    output.show(found.to_json() | {"page": str(page)}, Listing(title, ("", ""), rows))
+    output.show(
+        found.to_json() | {"page": str(page)} | ({"dial": dial} if dial else {}),
+        Listing(title, ("", ""), rows),
+    )
     output.say(f"Written: {page}")
