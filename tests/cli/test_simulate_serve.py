@@ -20,6 +20,9 @@ def test_the_served_loop_is_a_command(towpath, tmp_path):
     told = towpath("simulate", "serve", tmp_path / "world", *quick, "--out", tmp_path / "loop", "--json").json
     assert list(told["weeks"]) == ["plain", "ipw"]
     assert told["experiment"]["arms"] == ["plain", "ipw"]
+    assert {arm: sorted(weekly) for arm, weekly in told["models"].items()} == {
+        "plain": ["better", "end", "start"], "ipw": ["better", "end", "start"],
+    }  # fmt: skip
     assert {path.name for path in (tmp_path / "loop").iterdir()} == {
         "experiment.html", "log", "models", "shown.parquet",
     }  # fmt: skip

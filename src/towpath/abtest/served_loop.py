@@ -20,8 +20,10 @@ from towpath.abtest.from_log import Window, experiment_log
 from towpath.abtest.metrics import metrics_named
 from towpath.abtest.sequences import Sequence
 from towpath.abtest.visitors import Server, Shown, Visitors, VisitorSettings
+from towpath.abtest.weekly_models import WEEK, Candidates, SharedTask, WeeklyModels, served_on
 from towpath.data.interactions import Interactions
 from towpath.data.joining import join
+from towpath.data.policies import without_policy
 from towpath.data.split import split_leave_last_two
 from towpath.data.whole import all_for_training
 from towpath.errors import ConfigError, TowpathError
@@ -41,7 +43,6 @@ from towpath.serving.http.settings import ArmSettings, Exploration, Place, Serve
 from towpath.worlds.world import World
 
 _DAY = 86_400_000_000  # microseconds
-_WEEK = 7
 # The loop begins on a day that any calendar has, after all times of the world's own log.
 _FIRST_DAY = 20_454  # 2026-01-01
 
@@ -87,14 +88,15 @@ class ServedLoop:
 
     days: tuple[ArmDay, ...]
     experiment: Experiment
+    models: Mapping[str, WeeklyModels]  # of each arm, like for like
 
     def weeks(self) -> dict[str, list[float]]:
         """Each arm's `of_best`, week by week."""
         found: dict[str, list[float]] = {}
         for arm in dict.fromkeys(day.arm for day in self.days):
             mine = [day for day in self.days if day.arm == arm]
-            weeks = sorted({day.day // _WEEK for day in mine})
-            found[arm] = [_mean([d for d in mine if d.day // _WEEK == week], "of_best") for week in weeks]
+            weeks = sorted({day.day // WEEK for day in mine})
+            found[arm] = [_mean([d for d in mine if d.day // WEEK == week], "of_best") for week in weeks]
         return found
 
     def true_lifts(self) -> dict[str, dict[str, float]]:
@@ -118,23 +120,34 @@ def run_served_loop(start: Start, watch: Callable[[str], None]) -> ServedLoop:
     clock = SimulatedClock()
     rng = Rng(start.seed)
     visitors = Visitors(start.world, start.settings.visitors, rng)
-    folders, epochs = {}, {}
+    folders: dict[str, dict[int, Path]] = {}  # of each arm, by night
+    epochs = {}
     for name in start.arms:
         epochs[name] = _chosen_epochs(start, name)
-        folders[name] = _trained(start, name, start.world.exposures, (0, epochs[name]))
+        folders[name] = {0: _trained(start, name, start.world.exposures, (0, epochs[name]))}
         watch(f"{name} is trained on the world's log")
     days: list[ArmDay] = []
-    with _serving(start, folders, clock) as server:
+    before = visitors.candidates.copy()
+    with _serving(start, {name: nights[0] for name, nights in folders.items()}, clock) as server:
         for day in range(start.settings.days):
             shown = _one_day(visitors, day, clock, server)
             days += _summed(start, day, shown)
             watch(f"day {day + 1}: {len(shown):,} visits, {sum(one.clicks for one in shown):,} clicks")
             every = start.settings.retrain_every
             if every and (day + 1) % every == 0 and day + 1 < start.settings.days:
-                _one_night(start, day + 1, epochs, server)
+                for name, folder in _one_night(start, day + 1, epochs, server).items():
+                    folders[name][day + 1] = folder
                 watch(f"night {day + 1}: all arms are trained again and swapped in")
     log = experiment_log(read_log(str(start.folder / "log")), Window())
-    return ServedLoop(tuple(days), run_experiment(log, metrics_named(None), Sequence()))
+    task = SharedTask(
+        start.world.relevance, Candidates(before, visitors.candidates), start.settings.visitors.k
+    )
+    models = {
+        arm: task.weekly([served_on(day, nights) for day in range(start.settings.days)], visitors.of_arm(arm))
+        for arm, nights in folders.items()
+        if len(visitors.of_arm(arm))
+    }
+    return ServedLoop(tuple(days), run_experiment(log, metrics_named(None), Sequence()), models)
 
 
 class SimulatedClock:
@@ -169,15 +182,18 @@ def _one_day(visitors: Visitors, day: int, clock: SimulatedClock, server: Server
     return shown
 
 
-def _one_night(start: Start, night: int, epochs: Mapping[str, int], server: Server) -> None:
-    """Export, train every arm on the world's log and on what it has shown itself, swap."""
+def _one_night(start: Start, night: int, epochs: Mapping[str, int], server: Server) -> dict[str, Path]:
+    """Export, train every arm on the world's log and on what it has shown itself, swap: the new folders."""
+    folders = {}
     file = start.folder / "shown.parquet"
     export_log(read_log(str(start.folder / "log")), file)
     for name in start.arms:
         own = served_interactions(start.world.exposures, file, name)
-        folder = _trained(start, name, join(start.world.exposures, own), (night, epochs[name]))
+        log = join(without_policy(start.world.exposures), own)
+        folders[name] = _trained(start, name, log, (night, epochs[name]))
         server.close()  # the server has let go of it if training took long
-        server.post("/admin/models", {"arm": name, "run": str(folder)})
+        server.post("/admin/models", {"arm": name, "run": str(folders[name])})
+    return folders
 
 
 def served_interactions(like: Interactions, file: Path, policy: str) -> Interactions:
@@ -197,6 +213,7 @@ def served_interactions(like: Interactions, file: Path, policy: str) -> Interact
         labels=labels,
         propensities=table["propensity"].to_numpy().astype(np.float32),
         exposures=np.ones(len(labels), dtype=np.bool_),
+        policies=np.zeros(len(labels), dtype=np.int32),
     )
 
 

@@ -61,17 +61,20 @@ class Server:
 
 
 class Visitors:
-    """All users of a world, day by day. What a user has clicked stays out of the best list."""
+    """All users of a world, day by day. What a user has clicked is no candidate any more."""
+
+    candidates: NDArray[np.bool_]  # (users, items) what may be shown
 
     def __init__(self, world: World, settings: VisitorSettings, rng: Rng) -> None:
         self._world, self._settings, self._rng = world, settings, rng
         log = world.log
         self._users = log.user_ids.ids(np.arange(log.n_users))
         self._codes = {str(one): code for code, one in enumerate(log.item_ids.ids(np.arange(log.n_items)))}
+        self._arms: dict[int, str] = {}
         draw = rng.numpy("prices")
         self._prices = 20 * draw.lognormal(0, settings.price_spread, log.n_items)
-        self._open = np.ones(world.relevance.shape, dtype=np.bool_)
-        self._open[log.users, log.items] = False
+        self.candidates = np.ones(world.relevance.shape, dtype=np.bool_)
+        self.candidates[log.users, log.items] = False
 
     def on_day(self, day: int) -> NDArray[np.int64]:
         """The users that come on this day, in the order in which they come."""
@@ -79,10 +82,15 @@ class Visitors:
         coming = np.flatnonzero(draw.random(len(self._users)) < self._settings.visits)
         return draw.permutation(coming)
 
+    def of_arm(self, arm: str) -> NDArray[np.int64]:
+        """The users that this arm has answered so far."""
+        return np.array(sorted(user for user, name in self._arms.items() if name == arm), dtype=np.int64)
+
     def visit(self, user: int, day: int, server: Server) -> Shown:
         """One visit: a list, clicks on it, and orders of what was clicked."""
         draw = self._rng.numpy("visit", day, user)
         answer = server.post("/recommend", {"user": self._users[user], "k": self._settings.k})
+        self._arms[user] = answer["arm"]
         items = [self._codes[str(slot["id"])] for slot in answer["items"]]
         relevance = self._world.relevance[user, items].astype(np.float64)
         clicked = draw.random(len(items)) < relevance
@@ -95,12 +103,12 @@ class Visitors:
         if events:
             server.post("/outcomes", events)
         best = self._best(user, len(items))
-        self._open[user, np.asarray(items, dtype=np.int64)[clicked]] = False
+        self.candidates[user, np.asarray(items, dtype=np.int64)[clicked]] = False
         worth = float(relevance @ self._prices[items]) * self._settings.order_rate
         return Shown(user, answer["arm"], int(clicked.sum()), float(relevance.sum()), best, worth)
 
     def _best(self, user: int, k: int) -> float:
-        relevance = self._world.relevance[user][self._open[user]]
+        relevance = self._world.relevance[user][self.candidates[user]]
         return float(np.sort(relevance)[-k:].sum(dtype=np.float64)) if k else 0.0
 
     def _event(self, answer: Any, place: int, kind: str) -> dict[str, Any]:

@@ -84,6 +84,7 @@ def _show(found: "ServedLoop", options: ServedOptions, output: Output) -> None:
     result = {
         "days": [asdict(day) for day in found.days],
         "weeks": weeks,
+        "models": {arm: {**asdict(weekly), "better": weekly.better} for arm, weekly in found.models.items()},
         "true_lifts": true,
         "experiment": found.experiment.to_json(),
         "out": None if options.out is None else str(options.out),
@@ -91,6 +92,11 @@ def _show(found: "ServedLoop", options: ServedOptions, output: Output) -> None:
     longest = max(map(len, weeks.values()))
     headings = ("arm", *(f"week {n}" for n in range(1, longest + 1)))
     by_week = [(arm, *(f"{share:.1%}" for share in shares)) for arm, shares in weeks.items()]
+    compared = [
+        (arm, task, *(f"{value:.2f}" for value in values))
+        for arm, weekly in found.models.items()
+        for task, values in (("before the first day", weekly.start), ("after the last", weekly.end))
+    ]
     clicks = [lift for lift in found.experiment.lifts if lift.metric == "click_rate"]
     rows = [
         (
@@ -104,5 +110,10 @@ def _show(found: "ServedLoop", options: ServedOptions, output: Output) -> None:
     output.show(
         result,
         Listing("True relevance of the lists, as a share of the best possible", headings, by_week),
+        Listing(
+            "True clicks on a list by the models of each week, for the same users and candidates",
+            ("arm", "candidates", *headings[1:]),
+            compared,
+        ),
         Listing(f"A/B test: {found.experiment.verdict}", ("arm", "lift of the click rate", "true"), rows),
     )

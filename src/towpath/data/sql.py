@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Side = Literal["user", "item"]
+NO_POLICY = -1  # the code of a row that names no policy
 EXTRAS = ("event_time", "value", "propensity", "exposure", "label", "position", "request", "policy")
 TRAIN, VALIDATION, TEST = 0, 1, 2
 # Fewer events than this cannot give one to each part.
@@ -205,8 +206,10 @@ class Statements:
         """The events by (user, time, row) with dense codes and without NULL."""
         missing = {"event_time": f"CAST('{missing_time}' AS BIGINT)", "value": "CAST('NaN' AS FLOAT)"}
         missing |= {"propensity": missing["value"], "exposure": "FALSE", "label": "FALSE", "position": "0"}
+        codes = {e: f"{e}_names.code" for e in _NAMES}
+        codes["policy"] = f"CASE WHEN policy_names.name = '' THEN {NO_POLICY} ELSE policy_names.code END"
         extras = "".join(
-            f", {e}_names.code AS {e}" if e in _NAMES else f", COALESCE({e}, {missing[e]}) AS {e}"
+            f", {codes[e]} AS {e}" if e in codes else f", COALESCE({e}, {missing[e]}) AS {e}"
             for e in self.extras
         )
         names = "".join(

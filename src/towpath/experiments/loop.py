@@ -9,6 +9,7 @@ from pydantic import Field
 
 from towpath.data.interactions import Interactions
 from towpath.data.joining import join
+from towpath.data.policies import without_policy
 from towpath.data.split import split_leave_last_two
 from towpath.evaluation.evaluate import evaluate
 from towpath.experiments.pool import Work, workers
@@ -113,7 +114,7 @@ def _run_whole_arm(shared: Shared, arm: Arm) -> Iterable[Round]:
 def _run_arm(shared: Shared, arm: Arm) -> Iterable[Round]:
     """The rounds of one arm, one after the other."""
     start, store = shared
-    exposures = start.world.exposures
+    exposures = without_policy(start.world.exposures)
     for number in range(1, start.settings.rounds + 1):
         stored = store.get(arm, number) if store else None
         result, rows = stored or _one_round(start, arm, exposures, number)
@@ -184,6 +185,7 @@ def _logged(before: Interactions, shown: Shown, clicked: NDArray[np.bool_], numb
         labels=clicked,
         propensities=shown.propensity[shown.users, shown.items],
         exposures=np.ones(len(clicked), dtype=np.bool_),
+        policies=np.zeros(len(clicked), dtype=np.int32),
     )
 
 

@@ -228,6 +228,17 @@ def test_hostile_requests_get_a_sentence(settings):
         assert client.recommend("u1")["items"]
 
 
+def test_event_ids_may_be_numbers_and_what_a_click_lacks_may_be_null(models, tmp_path):
+    with running(settings_of(tmp_path / "log", control=models[0])) as client:
+        answer = client.recommend("u1")
+        event = {"event_id": 7, "request_id": answer["request_id"], "item": answer["items"][0]["id"],
+                 "kind": "click", "units": None, "value": None}  # fmt: skip
+        assert client.post("/outcomes", event) == (200, {"received": 1})
+        assert client.post("/outcomes", [event, {**event, "event_id": "7"}]) == (200, {"received": 2})
+    (row,) = read_log(str(tmp_path / "log")).outcomes.to_pylist()
+    assert (row["event_id"], row["units"], row["value"]) == ("7", 0.0, 0.0)
+
+
 def test_a_rate_limit_holds_for_each_client(settings):
     slow = replace(settings, limits=Limits(per_second=5))
     with running(slow) as client:

@@ -35,12 +35,12 @@ class SimilarBody(msgspec.Struct, forbid_unknown_fields=True):
 class Outcome(msgspec.Struct, forbid_unknown_fields=True):
     """POST /outcomes: one of these, or an array of them."""
 
-    event_id: Key
+    event_id: Id
     request_id: Key
     item: Id
     kind: Literal["click", "order"]
     units: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None  # of an order: 1 if it does not say
-    value: Annotated[float, msgspec.Meta(ge=0, le=1e12)] = 0.0
+    value: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None  # of an order: 0 if it does not say
 
 
 class SwapBody(msgspec.Struct, forbid_unknown_fields=True):

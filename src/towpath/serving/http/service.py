@@ -174,4 +174,4 @@ def _load_all(folders: dict[str, str]) -> dict[str, ServedModel]:
 def _outcome_row(one: Outcome, time: int) -> OutcomeRow:
     units = one.units if one.units is not None else float(one.kind == "order")
     keys = text_of(one.event_id), text_of(one.request_id), text_of(one.item)
-    return OutcomeRow(keys[0], time, keys[1], keys[2], one.kind, units, one.value)
+    return OutcomeRow(keys[0], time, keys[1], keys[2], one.kind, units, one.value or 0.0)

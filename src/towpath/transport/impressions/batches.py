@@ -36,6 +36,7 @@ class LibraryBatches:
 
     def __init__(self, train: Interactions, draws: Draws, batch_size: int = 0) -> None:
         log = self.impressions = impressions_of(train)
+        self.elsewhere = np.ones(len(log), np.float32)  # 0: chosen by a model trained on this log
         self._users, self._items = log.users.astype(np.int64), log.items.astype(np.int64)
         self._clicks = np.asarray(log.labels).astype(np.float32)
         self._shown, self._clicked = PairSet(log), PairSet(train)
@@ -47,9 +48,12 @@ class LibraryBatches:
 
         Each head's weights add up to one over the impressions and the draws of a batch:
 
-            e   every impression, against draws that were never shown
+            e   impressions that were chosen elsewhere, against draws that were never shown
             r   every impression, clicked or not
-            c   clicked impressions, against draws that were not clicked
+            c   clicked impressions that were chosen elsewhere, against draws that were not clicked
+
+        What a model trained on this log has chosen, it has found likely itself: e and c, which compare with
+        the catalogue, would learn its choices, errors included, as evidence.
         """
         rows = np.arange(len(self._users)) if held_out is None else np.flatnonzero(~held_out.mask)
         order, draw = rng.numpy("impressions", number).permutation(rows), rng.numpy("catalogue", number)
@@ -61,10 +65,10 @@ class LibraryBatches:
     def _batch(
         self, rows: NDArray[np.int64], drawn: NDArray[np.int64], held_out: HeldOut | None
     ) -> tuple[HeadTask, BlockTask]:
-        users, clicks = self._users[rows], self._clicks[rows]
+        users, clicks, elsewhere = self._users[rows], self._clicks[rows], self.elsewhere[rows]
         first = np.flatnonzero(np.append(True, users[1:] != users[:-1]))
-        shows = np.diff(np.append(first, len(users))).astype(np.float32)
-        per_user = {LIKENESS: shows, CLICK: np.add.reduceat(clicks, first)}
+        counted = {LIKENESS: elsewhere, CLICK: clicks * elsewhere}  # (b,) how much each impression counts
+        per_user = {head: np.add.reduceat(each, first) for head, each in counted.items()}
         block = np.zeros((len(drawn), HEADS, len(first)), np.float32)
         totals = np.full(HEADS, len(users), np.float32)
         for head, closed in self._closed(users[first], drawn, held_out).items():
@@ -74,7 +78,9 @@ class LibraryBatches:
             totals[head] = max(1, per_user[head].sum() + counts.sum())
             np.divide(counts, totals[head], out=block[:, head])
         targets, weights = np.ones((2, len(rows), 1, HEADS), np.float32)
-        targets[:, 0, RELEVANCE] = weights[:, 0, CLICK] = clicks
+        targets[:, 0, RELEVANCE] = clicks
+        for head, each in counted.items():
+            weights[:, 0, head] = each
         weights /= totals
         return (
             HeadTask(*map(torch.from_numpy, (users, self._items[rows][:, None], targets, weights))),

@@ -16,6 +16,7 @@ from towpath.transport.impressions.library import Library
 from towpath.transport.impressions.members import RELEVANCE, fixed_weights, member_task, members_of
 from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.impressions.stack import Stack, stack_heads
+from towpath.transport.impressions.targets import likeness_rows
 
 _LAST_RATE = 0.1  # share of the step size that is left at the end
 _DEPLOY_EVERY = 10  # epochs; between, the scorer stays as it was
@@ -39,6 +40,7 @@ class ImpressionLearner(Learner):
         self._settings, self._rng = settings, rng
         draws = Draws(settings.draws_for(task.train.n_items), settings.library_negatives)
         self._batches = LibraryBatches(task.train, draws, training.batch_size)
+        self._batches.elsewhere = likeness_rows(self._batches.impressions, settings).numpy()
         self._members = members_of(settings)
         self._tasks = member_task(self._members)
         self.library = Library(scorer.sizes, self._tasks, settings.member_dim)

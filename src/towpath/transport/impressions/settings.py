@@ -52,6 +52,12 @@ class LibrarySettings(Settings):
         description="Items that are drawn from the catalogue for each batch, shared by all of its users "
         "(model mf); 0: a sixteenth of the catalogue, 16 to 64.",
     )
+    likeness_rows: Literal["auto", "all"] = Field(
+        "auto",
+        description="Impressions that are compared with the catalogue. `auto`: where some rows name a policy "
+        "and others do not, those that do not; the others, which a model trained on this log has chosen, "
+        "teach what was clicked once shown. `all`: all of them.",
+    )
     member_dim: int = Field(16, ge=1, description="Length of the vectors of each member.")
     held_out: float = Field(
         0.2, gt=0, lt=1, description="Share of the impressions by which the members are weighed."

@@ -19,7 +19,7 @@ from towpath.transport.impressions.held_out import HeldOut
 from towpath.transport.impressions.members import HEADS, JOINT, RELEVANCE
 from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.impressions.stack import Stack, stack_heads
-from towpath.transport.impressions.targets import head_targets, head_weights
+from towpath.transport.impressions.targets import head_targets, head_weights, likeness_rows
 
 _MOST_HELD_OUT = 20_000
 _PAIRS_AT_ONCE = 4096
@@ -37,6 +37,7 @@ class TowerLearner(Learner):
         scorer, train, training, rng = task.scorer, task.train, task.training, task.rng
         self._training, self._settings, self._rng = training, settings, rng
         self._batches = ImpressionBatches(train, settings.library_negatives, training.batch_size)
+        self._elsewhere = likeness_rows(self._batches.impressions, settings)
         self._prices = torch.tensor(JOINT if settings.penalty is None else [_mix_of(settings.penalty)])
         self._most = min(training.epochs, settings.tower_epochs)
         self._held_out: HeldOut | None = None
@@ -103,7 +104,8 @@ class TowerLearner(Learner):
         device = batch.items.device
         open_pairs = torch.ones(batch.items.shape) if held_out is None else held_out.open_pairs(batch)
         losses = softplus(logits) - head_targets(batch) * logits
-        counts = head_weights(batch, open_pairs.to(device)) * prices.to(device)
+        elsewhere = self._elsewhere[batch.rows].to(device)
+        counts = head_weights(batch, open_pairs.to(device), elsewhere) * prices.to(device)
         return (counts * losses).sum() + self._training.l2 * norm * prices.sum()
 
     @torch.no_grad()
