@@ -1,7 +1,7 @@
 """Whether learning from its own log makes an arm better: its models on the same users and candidates.
 
 What users have clicked is not shown again, so the lists of a later week are drawn from what is left, and
-their clicks say little about the model. Here every model that was served is evaluated on one and the same task:
+their clicks say little about the model. Here every model that was served is evaluated on one task:
 lists for the users of its arm, out of the same candidates, by the clicks to expect in truth.
 """
 
