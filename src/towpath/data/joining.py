@@ -12,6 +12,7 @@ from towpath.mapped import empty_array
 
 def join(first: Interactions, second: Interactions) -> Interactions:
     """The events of both in the order (user, time, first before second), with every column that both have."""
+    second = _in_order(second)
     columns: dict[str, Any] = {}  # arrays of several types, or None
     inserted = np.zeros(len(first) + len(second), dtype=np.bool_)
     inserted[_places_in(first, second) + np.arange(len(second))] = True
@@ -24,6 +25,17 @@ def join(first: Interactions, second: Interactions) -> Interactions:
     if first.impressions is not None and second.impressions is not None:
         columns["impressions"] = join(first.impressions, second.impressions)
     return replace(first, **columns)
+
+
+def _in_order(rows: Interactions) -> Interactions:
+    """The same rows by user and time; themselves where they lie so already, as tables that were read do."""
+    times = np.zeros(len(rows), dtype=np.int64) if rows.times is None else rows.times
+    steps = np.diff(rows.users.astype(np.int64))
+    if ((steps > 0) | ((steps == 0) & (times[1:] >= times[:-1]))).all():
+        return rows
+    order = np.lexsort((times, rows.users))
+    columns = {name: getattr(rows, name) for name in COLUMNS}
+    return replace(rows, **{name: None if each is None else each[order] for name, each in columns.items()})
 
 
 def _places_in(first: Interactions, second: Interactions) -> NDArray[np.int64]:
