@@ -34,8 +34,8 @@ def _in_order(rows: Interactions) -> Interactions:
     if ((steps > 0) | ((steps == 0) & (times[1:] >= times[:-1]))).all():
         return rows
     order = np.lexsort((times, rows.users))
-    columns = {name: getattr(rows, name) for name in COLUMNS}
-    return replace(rows, **{name: None if each is None else each[order] for name, each in columns.items()})
+    present = {name: getattr(rows, name) for name in COLUMNS}
+    return replace(rows, **{name: each[order] for name, each in present.items() if each is not None})
 
 
 def _places_in(first: Interactions, second: Interactions) -> NDArray[np.int64]:
