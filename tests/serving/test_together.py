@@ -41,7 +41,12 @@ def test_a_method_that_cannot_be_shared_is_refused() -> None:
 
 
 def test_the_library_of_impressions_is_refused() -> None:
-    together.refuse_impressions(Recipe("mf", "transport"), SPLIT)
-    together.refuse_impressions(Recipe("mf", "plain"), SPLIT)
+    together.refuse_unshared(Recipe("mf", "transport"), SPLIT)
+    together.refuse_unshared(Recipe("mf", "plain"), SPLIT)
     with pytest.raises(ConfigError, match="solver=game"):
-        together.refuse_impressions(Recipe("mf", "transport", {"solver": "library"}), SPLIT)
+        together.refuse_unshared(Recipe("mf", "transport", {"solver": "library"}), SPLIT)
+
+
+def test_a_soft_game_is_refused_before_workers_start() -> None:
+    with pytest.raises(ConfigError, match="relaxation=hard, and soft was given"):
+        together.refuse_unshared(Recipe("mf", "transport", {"relaxation": "soft", "domain": "exact"}), SPLIT)

@@ -233,11 +233,11 @@ def _refuse_alone(options: FitOptions) -> None:
 
 def _with_tables(plan: "Plan", options: FitOptions) -> "Plan":
     """The plan with what the workers do with the tables; one process has them all."""
-    from towpath.serving.together import refuse_impressions, tables_for
+    from towpath.serving.together import refuse_unshared, tables_for
 
     if options.workers == 1:
         return plan
-    refuse_impressions(plan.recipe, plan.split)
+    refuse_unshared(plan.recipe, plan.split)
     return replace(plan, tables=tables_for(options.tables, plan.recipe, plan.split, options.workers))
 
 

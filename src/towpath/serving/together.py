@@ -14,7 +14,7 @@ from towpath.models.factorization import FactorizationSettings
 from towpath.serving.run import Plan, Run, recipe_of
 from towpath.training.distributed import joined
 from towpath.transport.learner import plays_game
-from towpath.transport.settings import TransportSettings
+from towpath.transport.settings import TransportSettings, refuse_soft_sharing
 
 # How often a run goes on from its last complete epoch after a process was lost.
 RESTARTS = 3
@@ -32,10 +32,13 @@ def refuse_other_methods(method: str) -> None:
         )
 
 
-def refuse_impressions(recipe: Recipe, split: Split) -> None:
-    """Nothing, unless the recipe learns from impressions in a way that several processes cannot share."""
+def refuse_unshared(recipe: Recipe, split: Split) -> None:
+    """Nothing, unless the recipe plays or learns from impressions as several processes cannot."""
     settings = recipe.resolve().method
-    if isinstance(settings, TransportSettings) and not plays_game(split.train, settings):
+    if not isinstance(settings, TransportSettings):
+        return
+    refuse_soft_sharing(settings)
+    if not plays_game(split.train, settings):
         raise ConfigError(
             "Transport on a log of impressions trains in one process; leave --workers out, or play the game "
             "of f, w and g with --set solver=game."

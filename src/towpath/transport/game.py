@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from towpath.device import device_of
-from towpath.errors import ConfigError
 from towpath.models.capabilities import HasManualBackward, manual_backward, score_with_norm
 from towpath.models.players import longest_history
 from towpath.training.batches import Batch, make_batches
@@ -30,7 +29,7 @@ from towpath.transport.objective import (
 )
 from towpath.transport.players import make_critic, make_weights
 from towpath.transport.reco import shown
-from towpath.transport.settings import TransportSettings
+from towpath.transport.settings import TransportSettings, refuse_soft_sharing
 from towpath.transport.watch import averaged, observe, refuse_collapse
 
 # Batches between two looks at the game: often enough for a mean over the epoch, too rarely to cost time.
@@ -65,11 +64,8 @@ class TransportLearner(Learner):
         self._optimiser = Optimiser([task.scorer], training.learning_rate, training.clip_norm)
         # Each process scores its slice for f; w and g are small or move alike, and all move them in full.
         self._workers = self._optimiser.workers = self._deployment.workers
-        if self._workers is not None and settings.relaxation != "hard":
-            raise ConfigError(
-                f"Several workers play with relaxation=hard, and {settings.relaxation} was given; leave it "
-                "out, or leave --workers out."
-            )
+        if self._workers is not None:
+            refuse_soft_sharing(settings)
         self.weights = make_weights(task.scorer, task.train, settings, task.rng)
         self._weights_optimiser = Optimiser([self.weights], settings.learning_rate_w, own_rates=False)
         self.critic = make_critic(task.scorer, task.train, settings, task.rng)

@@ -118,3 +118,12 @@ def refuse_no_game(training: TrainingSettings, settings: TransportSettings) -> N
             f"After warm_epochs = {settings.warm_epochs} of epochs = {training.epochs} there is none left "
             "for the game; lower warm_epochs, or use method 'plain'."
         )
+
+
+def refuse_soft_sharing(settings: TransportSettings) -> None:
+    """Nothing, unless f takes gradients through what it would show, which several processes cannot share."""
+    if settings.relaxation != "hard":
+        raise ConfigError(
+            f"Several workers play with relaxation=hard, and {settings.relaxation} was given; leave it out, "
+            "or leave --workers out."
+        )
