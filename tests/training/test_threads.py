@@ -42,6 +42,18 @@ def test_threads_do_not_change_a_float_on_impressions(method: str) -> None:
     assert_same_floats(small_log(), model, method, settings)
 
 
+def test_threads_change_no_chance_of_bandit_dr() -> None:
+    """The biases that all items of a user share follow rounding alone, and a softmax does not see them."""
+    log, chances = small_log(), []
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        settings = {**METHOD_SETTINGS["bandit-dr"], "embedding_dim": 4, "epochs": 1}
+        state = fit(log, Recipe("mf", "bandit-dr", settings, 0)).scorer.state_dict()
+        users, items = state["users.weight"], state["items.weight"]
+        chances.append(torch.softmax(users[:, :-1] @ items[:, :-1].T + items[:, -1], dim=1))
+    assert torch.allclose(chances[0], chances[1], rtol=0, atol=1e-6)
+
+
 def assert_same_floats(split: Split, model: str, method: str, settings: dict[str, object]) -> None:
     """A fit on one thread and one on two have equal parameters."""
     states = []
