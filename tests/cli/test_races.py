@@ -26,15 +26,26 @@ def hidden(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob(".*"))
 
 
-@pytest.mark.parametrize("verb", ["fit", "tune", "compare"])
+WRITERS = [
+    "fit",
+    "tune",
+    "compare --models=mf,ease",
+    "data prepare",
+    "simulate create",
+    "log export",
+    "export",
+]
+
+
+@pytest.mark.parametrize("verb", WRITERS)
 def test_a_second_writer_says_so_and_touches_nothing(
     verb: str, towpath, events: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    more = ["--models", "mf,ease"] if verb == "compare" else []
+    given = [] if verb == "simulate create" else [events]
     with only_writer(out):
         before = sorted(tmp_path.rglob("*"))
-        sentence = towpath(verb, events, *more, "--out", out).sentence()
+        sentence = towpath(*verb.split(), *given, "--out", out).sentence()
         assert sorted(tmp_path.rglob("*")) == before
     assert sentence.startswith(f"Another towpath is writing to {out} now; ")
     assert hidden(tmp_path) == []

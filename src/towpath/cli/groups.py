@@ -27,7 +27,8 @@ def spread(verb: Callable[..., None], *, shares_out: bool = False) -> Callable[.
     def called(**given: Any) -> None:  # typer has checked the values against the annotations
         for name, kind in groups.items():
             given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})  # type: ignore[operator]  # a dataclass
-        with nullcontext() if shares_out else _alone(given[name] for name in groups):
+        outs = [given.get("out"), *(getattr(given[name], "out", None) for name in groups)]
+        with nullcontext() if shares_out else _alone(outs):
             verb(**given)
 
     called.__doc__, called.__name__ = verb.__doc__, verb.__name__
@@ -36,10 +37,10 @@ def spread(verb: Callable[..., None], *, shares_out: bool = False) -> Callable[.
     return called
 
 
-def _alone(groups: Iterable[object]) -> AbstractContextManager[None]:
-    """A block in which no other command writes to the --out of these options."""
-    out = next((found for group in groups if (found := getattr(group, "out", None)) is not None), None)
-    if not isinstance(out, Path):
+def _alone(outs: Iterable[object]) -> AbstractContextManager[None]:
+    """A block in which no other command writes to the --out among these, if there is one."""
+    out = next((found for found in outs if isinstance(found, Path)), None)
+    if out is None:
         return nullcontext()
     from towpath.files import refuse_unwritable
     from towpath.locks import only_writer
