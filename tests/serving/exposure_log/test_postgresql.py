@@ -1,3 +1,4 @@
+import asyncpg
 import pytest
 
 from postgresql import kill_server, postgresql_server, restart_server
@@ -59,6 +60,28 @@ def test_a_database_that_was_killed_and_comes_back_has_lost_nothing(server):
     logged = read_postgresql(server.get_uri()).requests["request_id"].to_pylist()
     assert {f"r{number}" for number in range(100, acknowledged)} <= set(logged)
     assert "r1000" in logged
+    store.close()
+
+
+class Halfway:
+    """A connection that broke within an answer: it is not closed, and takes nothing more."""
+
+    def is_closed(self):
+        return False
+
+    async def fetch(self, *_):
+        raise asyncpg.InternalClientError("another operation (2) is in progress")
+
+    def terminate(self):
+        pass
+
+
+def test_a_connection_that_broke_within_an_answer_is_opened_again(server):
+    store = PostgresqlStore(server.get_uri())
+    store.write([request(2_000, "eve", "a", 5), click("h", 2_000, "a", 6)])
+    store._connection, real = Halfway(), store._connection
+    real.terminate()
+    assert [row[1:] for row in store.outcomes_after(0)] == [("eve", "a")]
     store.close()
 
 

@@ -64,10 +64,9 @@ class PostgresqlStore(Store):
         self._loop.close()
 
     def _run(self, work: Any) -> Any:  # a coroutine and its result
-        asyncpg = _asyncpg()
         try:
             return self._loop.run_until_complete(work)
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (_asyncpg().PostgresError, *_lost()) as error:
             raise LogError(
                 f"The exposure log in PostgreSQL cannot be reached or written ({_reason(error)}), so nothing "
                 "is served; see to the database."
@@ -206,10 +205,14 @@ def _insert(table: str) -> str:
 
 
 def _lost() -> tuple[type[Exception], ...]:
-    """The errors after which a connection is of no more use."""
+    """The errors after which a connection is of no more use.
+
+    InternalClientError: the connection broke within an answer, and still waits for the rest of it.
+    """
     asyncpg = _asyncpg()
     names = (
-        "PostgresConnectionError InterfaceError AdminShutdownError CrashShutdownError CannotConnectNowError"
+        "PostgresConnectionError InterfaceError InternalClientError AdminShutdownError CrashShutdownError "
+        "CannotConnectNowError"
     )
     return OSError, TimeoutError, *(getattr(asyncpg, name) for name in names.split())
 
