@@ -9,7 +9,7 @@ Every world is split and every method fitted with default settings; --set KEY=VA
 changes that. A finished fit is kept in --kept, named after world, seed and settings, not the code (empty
 it when the code has changed), so that the same command goes on where it stopped. The tables are
 written to --out as CSV and Markdown: true clicks on a list of ten, and the difference to the first method in
-percent, paired by world, with 95 % t-intervals.
+percent, paired by world, with 95 % t-intervals; and how far the last method is ahead of each other one.
 """
 
 import argparse
@@ -50,17 +50,46 @@ Cell = dict[str, Any]  # the numbers of one fit; any JSON
 def main() -> None:
     asked = arguments()
     torch.set_num_threads(1)
-    kept = Kept(asked.kept)
+    kept, leads = Kept(asked.kept), []
     for exploration in asked.exploration:
         for taste in asked.taste:
             settings = LatentWorld(exploration=exploration, logger_taste=taste, **SIZES[asked.size])
             cells = list(world_cells(settings, asked, kept))
+            if not cells:  # only with --stored
+                continue
             name = f"latent-{asked.size}-exploration-{exploration:g}-taste-{taste:g}{asked.suffix}"
             title = (
                 f"Latent worlds {settings.users:,} x {settings.items:,}, {settings.shown_per_user} shown, "
                 f"exploration {exploration:g}, logger_taste {taste:g}"
             )
             write_table(asked.out / name, title, cells, "rel")
+            kind = [f"{exploration:g}", f"{taste:g}"]
+            leads += [[*kind, *row] for row in leads_of(cells, asked.methods)]
+    if leads:
+        title = f"How far {asked.methods[-1]} is ahead, paired by world"
+        heads = ("exploration", "taste", "over", "worlds", "%", "low", "high", "worst world")
+        write_rows(asked.out / f"lead-{asked.size}{asked.suffix}", title, heads, leads)
+
+
+def leads_of(cells: Sequence[Cell], methods: Sequence[str]) -> Iterable[list[str]]:
+    """How far the last method is ahead of each of the others, in percent: a row each."""
+    found = values_of(cells, "rel")
+    last = found.get(methods[-1], {})
+    for rival in methods[:-1]:
+        own = found.get(rival, {})
+        gaps = np.array([100 * (last[world] / own[world] - 1) for world in last if world in own])
+        if len(gaps) > 1:
+            numbers = (gaps.mean(), *interval(gaps), gaps.min())
+            yield [rival, str(len(gaps)), *(f"{number:+.1f}" for number in numbers)]
+
+
+def values_of(cells: Sequence[Cell], metric: str) -> dict[str, dict[int, float]]:
+    """The metric by label and world."""
+    values: dict[str, dict[int, float]] = {}
+    for cell in cells:
+        if metric in cell:
+            values.setdefault(cell["label"], {})[cell["world"]] = cell[metric]
+    return values
 
 
 def world_cells(settings: LatentWorld, asked: argparse.Namespace, kept: "Kept") -> Iterable[Cell]:
@@ -132,10 +161,7 @@ class Kept:
 
 def write_table(path: Path, title: str, cells: Sequence[Cell], metric: str) -> None:
     """One row a method: mean and spread over worlds, and the paired difference to the first in percent."""
-    values: dict[str, dict[int, float]] = {}
-    for cell in cells:
-        if metric in cell:
-            values.setdefault(cell["label"], {})[cell["world"]] = cell[metric]
+    values = values_of(cells, metric)
     rows = [row_of(label, values, cells) for label in values]
     heads = ("method", "worlds", "true clicks", "sd", "over the first, %", "low", "high", "shown_share", "s")
     best = np.mean([cell["best"] for cell in cells if "best" in cell] or [np.nan])

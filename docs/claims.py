@@ -184,7 +184,7 @@ def _impressions_line() -> str:
     with (RESULTS / _WORLDS).open(encoding="utf-8", newline="") as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
     earns = {name: f"{float(row['true clicks']):.2f}" for name, row in rows.items()}
-    others = {"plain": "plain training", "tuned": "plain training if tuned", "shown": "shown pairs alone"}
+    others = {"plain": "plain training", "shown": "shown pairs alone", "esmm": "ESMM, the best rival,"}
     listed = ", ".join(f"{text} {earns[name]}" for name, text in others.items() if name in earns)
     return (
         f"- On logs of what was shown, in {rows['transport']['worlds']} simulated worlds, it earns "

@@ -103,7 +103,7 @@ def test_a_value_of_two_counts_as_two_events() -> None:
                             weights=None)  # fmt: skip
         captured: dict[torch.Tensor, torch.Tensor] = {}
         learner._optimiser.apply_gradients = captured.update  # type: ignore[method-assign]
-        learner._step(batch)
+        learner._step(batch, 1.0)
         return captured[scorer.items.weight]
 
     weighted, copied = moved("weights"), moved("copies")
