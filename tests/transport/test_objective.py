@@ -102,15 +102,17 @@ def problem(dimensions: int, points: int = 40) -> tuple[Tensor, Tensor, Tensor, 
     return places, loss, shown, torch.cdist(places, places)
 
 
-@pytest.mark.parametrize("penalty", [1e-3, 0.3, 1.0, 5.0, 100.0])
-def test_w_reaches_the_closed_form_on_the_line(penalty: float) -> None:
+@pytest.mark.parametrize(
+    ("penalty", "steps"), [(1e-3, 1000), (0.3, 1000), (1.0, 1000), (5.0, 1000), (100.0, 2500)]
+)
+def test_w_reaches_the_closed_form_on_the_line(penalty: float, steps: int) -> None:
     places, loss, shown, distance = problem(1)
     x = places[:, 0]
 
     def critic(masses: Tensor) -> Tensor:
         return transport_on_line(x, masses, shown).critic(x)
 
-    reached = mirror_descent(loss, shown, penalty, critic, 4000)
+    reached = mirror_descent(loss, shown, penalty, critic, steps)
     expected = closed_form(loss, shown, penalty, distance)
     assert expected - 1e-9 <= reached <= expected + 2e-3 * max(1.0, penalty)
 
@@ -124,7 +126,7 @@ def test_w_reaches_the_closed_form_in_the_plane(penalty: float) -> None:
         # One potential for both sides: the largest 1-Lipschitz function below the dual's second potential.
         return (distance - log["v"][None, :]).amin(1)
 
-    reached = mirror_descent(loss, shown, penalty, critic, 2500)
+    reached = mirror_descent(loss, shown, penalty, critic, 600)
     expected = closed_form(loss, shown, penalty, distance)
     assert expected - 1e-9 <= reached <= expected + 2e-3
 
