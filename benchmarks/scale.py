@@ -20,34 +20,31 @@ import pyarrow.parquet as pq
 
 from benchmarks.peak_memory import measure
 
+USERS = ITEMS = 1_000_000
 CHUNK = 2_000_000
 EVALUATED, LISTED = 1_000, 10_000
 STEPS = ("prepare", "fit", "attention", "evaluate", "lists")
 
 
-def sizes(millions: int) -> tuple[int, int, int]:
-    """Events, users and items."""
-    events = millions * 1_000_000
-    return events, min(events // 10, 1_000_000), min(events // 10, 1_000_000)
 
 
 def make(folder: Path, millions: int) -> Path:
     """Events whose items have Zipf's popularity and whose users lean to items of their own tenth."""
-    target, (events, users, items) = folder / f"events-{millions}", sizes(millions)
+    target, events = folder / f"events-{millions}", millions * 1_000_000
     if target.is_dir():
         return target
     partial = target.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    user_ids = pa.array([f"user-{n}" for n in range(users)])
-    item_ids = pa.array([f"i{n}" for n in range(items)])
+    user_ids = pa.array([f"user-{n}" for n in range(USERS)])
+    item_ids = pa.array([f"item-{n}" for n in range(ITEMS)])
     for number, start in enumerate(range(0, events, CHUNK)):
         draw = np.random.default_rng(number)
         rows = min(CHUNK, events - start)
-        who = draw.integers(users, size=rows)
-        popular = np.exp(draw.random(rows) * np.log(items)).astype(np.int64) % items
+        who = draw.integers(USERS, size=rows)
+        popular = np.exp(draw.random(rows) * np.log(ITEMS)).astype(np.int64) % ITEMS
         own = draw.random(rows) < 0.5
-        what = np.where(own, popular // 10 * 10 + who % 10, popular) % items
+        what = np.where(own, popular // 10 * 10 + who % 10, popular) % ITEMS
         ids = user_ids.take(pa.array(who)), item_ids.take(pa.array(what))
         table = pa.table({"user": ids[0], "item": ids[1], "time": start + np.arange(rows)})
         pq.write_table(table, partial / f"part-{number:05}.parquet", compression="zstd")

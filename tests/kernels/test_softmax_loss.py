@@ -46,6 +46,17 @@ def test_value_and_gradients_equal_the_plain_ones_whatever_the_chunk(
         torch.testing.assert_close(found, wanted)
 
 
+def test_a_large_table_has_a_sparse_gradient_with_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    states, table, weights = example()
+    dense = torch.autograd.grad(weighted_softmax_loss(states, table, TARGETS, weights, SOME), table)[0]
+    monkeypatch.setattr("towpath.kernels.softmax_loss.SPARSE_FROM_ROWS", 4)
+    sparse = torch.autograd.grad(weighted_softmax_loss(states, table, TARGETS, weights, SOME), table)[0]
+    assert sparse.is_sparse
+    torch.testing.assert_close(sparse.to_dense(), dense)
+    whole = torch.autograd.grad(weighted_softmax_loss(states, table, TARGETS, weights), table)[0]
+    assert not whole.is_sparse
+
+
 @pytest.mark.parametrize("candidates", [None, SOME], ids=["all items", "candidates"])
 def test_gradients_are_those_of_the_value(candidates: Candidates | None) -> None:
     states, table, weights = example()

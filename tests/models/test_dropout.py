@@ -37,3 +37,9 @@ def test_nothing_is_dropped_outside_of_training() -> None:
     assert torch.equal(made(ones), ones)
     assert int(made.draws) == 0
     assert torch.equal(dropout(0.0)(ones), ones)
+
+
+def test_rows_of_a_larger_batch_lose_what_they_lose_there() -> None:
+    whole = dropout()(torch.ones(30, 7))
+    parts = [dropout()(torch.ones(n, 7), (first, 30)) for first, n in ((0, 11), (11, 0), (11, 19))]
+    assert torch.equal(torch.cat(parts), whole)

@@ -54,6 +54,21 @@ def test_the_losses_of_slices_add_up_to_that_of_the_batch(name: str, pairs: str,
         assert rows == (len(batch.labels) if mine.batch is not batch else 3 * len(batch.labels))
 
 
+def test_slices_drop_what_the_whole_batch_drops() -> None:
+    train, kind = small_split(users=31, items=40).train, model_type("attention")
+    scorer = kind(kind.settings_type(dropout=0.5, history_length=5), sizes_of(train))
+    scorer.initialise(train, Rng(0))
+    settings = TrainingSettings(batch_size=50)
+    batch = next(iter(make_batches(train, scorer, settings).epoch(1, Rng(0))))
+    before = {key: tensor.clone() for key, tensor in scorer.state_dict().items()}
+    whole, pieces = scorer.score(batch.context, batch.items), []
+    for rank in range(3):
+        scorer.load_state_dict(before)
+        mine = Workers(rank, 3).slice(batch).batch
+        pieces.append(scorer.score(mine.context, mine.items))
+    torch.testing.assert_close(torch.cat(pieces), whole)
+
+
 def test_a_batch_with_fewer_rows_than_workers_is_everybodys() -> None:
     split = small_split(users=4, items=20)
     kind = model_type("mf")
@@ -80,8 +95,8 @@ def test_a_process_alone_leads() -> None:
     assert leads()
 
 
-def fit_words(folder: Path, run: str, *more: str) -> list[str]:
-    words = ["fit", str(folder / "e.csv"), "--model", "mf", "--set", "embedding_dim=4", *more]
+def fit_words(folder: Path, run: str, *more: str, model: str = "mf") -> list[str]:
+    words = ["fit", str(folder / "e.csv"), "--model", model, "--set", "embedding_dim=4", *more]
     return [sys.executable, "-c", RUN, *words, "--set", "batch_size=256", "--out", str(folder / run)]
 
 
@@ -97,6 +112,9 @@ CASES = {
     "sampled domain": (*GAME, "--set", "domain=sampled"),
     "lists": (*GAME, "--set", "domain=ranking"),
     "models as players": (*GAME, "--w", "mf", "--g", "mf"),
+    "wide_deep": (),
+    "attention": ("--set", "history_length=10", "--set", "pairs=sampled", "--set", "loss=logistic"),
+    "attention, transport": (*GAME, "--set", "history_length=10"),
 }
 
 
@@ -107,8 +125,10 @@ CASES = {
 def test_two_processes_train_as_one_does(tmp_path: Path, case: str) -> None:
     write_events(tmp_path / "e.csv")
     more = ("--set", "epochs=2", "--set", "hard_negatives=1", *CASES[case])
-    subprocess.run(fit_words(tmp_path, "one", *more), check=True, capture_output=True)
-    subprocess.run(fit_words(tmp_path, "two", *more, "--workers", "2"), check=True, capture_output=True)
+    model = case.split(",")[0] if case.split(",")[0] in MODELS else "mf"
+    for run, workers in (("one", ()), ("two", ("--workers", "2"))):
+        words = fit_words(tmp_path, run, *more, *workers, model=model)
+        subprocess.run(words, check=True, capture_output=True)
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-6)
     one, two = (load_file(tmp_path / run / "artifact" / "model.safetensors") for run in ("one", "two"))
     for key, tensor in one.items():

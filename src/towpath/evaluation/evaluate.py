@@ -183,7 +183,7 @@ _METRICS = (hit_at_k, ndcg_at_k, recall_at_k, mrr_at_k, rel_at_k)
 # Up to so many scores in all, a validator holds its blocks from one epoch to the next.
 _HELD_SCORES = 1 << 28
 # A validator ranks at most so many scores in all, but of no fewer users than this, spread evenly over all.
-_VALIDATED_SCORES, _FEWEST_VALIDATED = 10**10, 1_000
+_VALIDATED_SCORES, _FEWEST_VALIDATED = 2 * 10**9, 1_000
 
 
 class Validator:
@@ -191,7 +191,7 @@ class Validator:
 
     What does not change from one epoch to the next (targets, what is hidden, blocks) is made once; the blocks
     of a large catalogue are made anew, which takes no time compared with scoring them, rather than held.
-    Of data with more than ten billion pairs of a user and an item it ranks for a sample of users, the same
+    Of data with more than two billion pairs of a user and an item it ranks for a sample of users, the same
     ones every time; `remarks` then says so.
     """
 

@@ -12,6 +12,10 @@ from towpath.kernels.inner_products import arrays, usable
 from towpath.kernels.threads import run
 
 
+# Above this many rows of a table, touching only those of a batch is cheaper than stepping all of them.
+SPARSE_FROM_ROWS = 30_000
+
+
 class Rates(NamedTuple):
     """How fast the moments and the rows follow."""
 

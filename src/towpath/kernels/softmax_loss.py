@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from towpath.kernels.lazy_adam import SPARSE_FROM_ROWS
+
 # What a core's cache takes: the three matrix products of a chunk of this size need not fetch it again.
 _CACHED_BYTES = 2**22
 # Fewer rows than this waste the matrix products, however many items there are.
@@ -83,7 +85,7 @@ class _WeightedSoftmaxLoss(torch.autograd.Function):
             slope = factor * right - weight  # of the loss by the target's score
             torch.addcmul(others.expected(exponentials, state, factor), slope, target, out=to_states[chunk])
             torch.mul(state, slope, out=to_own[chunk])
-        ctx.save_for_backward(to_states, others.to_table().index_add_(0, targets, to_own))
+        ctx.save_for_backward(to_states, others.to_table(targets, to_own))
         return total
 
     @staticmethod
@@ -133,8 +135,12 @@ class _Others:
             self._gradient += torch.mm(products.T, narrowed)
         return torch.mm(products, self._vectors) * factor
 
-    def to_table(self) -> Tensor:
-        """The gradient of the whole table (n, d)."""
+    def to_table(self, targets: Tensor, to_own: Tensor) -> Tensor:
+        """The gradient of the whole table (n, d), with that of the targets; sparse if the table is large."""
         if self._candidates is None:
-            return self._gradient
-        return torch.zeros_like(self._table).index_add_(0, self._candidates.items, self._gradient)
+            return self._gradient.index_add_(0, targets, to_own)
+        items, table = self._candidates.items, self._table
+        if len(table) <= SPARSE_FROM_ROWS:
+            return torch.zeros_like(table).index_add_(0, items, self._gradient).index_add_(0, targets, to_own)
+        rows, values = torch.cat([items, targets])[None], torch.cat([self._gradient, to_own])
+        return torch.sparse_coo_tensor(rows, values, table.shape, check_invariants=False)

@@ -1,6 +1,7 @@
 """Causal self-attention over a user's history (SASRec, Kang and McAuley 2018)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn import functional
 from towpath.data.interactions import PADDING, Histories, Interactions
 from towpath.models.dropout import Dropout
 from towpath.models.packed import Layout, lay_out
+from towpath.models.pair_tables import table_of
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
 from towpath.rng import Rng
 
@@ -79,7 +81,7 @@ class Attention(Scorer):
         super().__init__(settings, sizes)
         dim = self.settings.embedding_dim
         self.history_length = self.settings.history_length
-        self.items = nn.Embedding(sizes.items, dim)
+        self.items = table_of(sizes.items, dim)
         self.positions = nn.Parameter(torch.zeros(self.history_length, dim))
         self.dropout = Dropout(self.settings.dropout)
         self.blocks = nn.ModuleList(_Block(self.settings) for _ in range(self.settings.blocks))
@@ -109,7 +111,7 @@ class Attention(Scorer):
             return self._last_states(histories[:, -self.history_length :])
         if histories.shape[1] > self.history_length:  # made for another player, who looks back further
             return self._last_states(_own_histories(histories, steps, self.history_length))
-        layout = lay_out(histories)
+        layout = replace(lay_out(histories), slice_of=context.slice_of)
         return self._encode(self._look_up(histories), layout)[layout.packed[steps]]
 
     def _last_states(self, histories: Tensor) -> Tensor:
@@ -132,7 +134,7 @@ class Attention(Scorer):
         """The states after every step of sequences whose items have these vectors (s, h, d): (n, d)."""
         items = functional.embedding(layout.steps, vectors.flatten(0, 1)) * self.settings.embedding_dim**0.5
         positions = functional.embedding(layout.columns, self.positions[-vectors.shape[1] :])
-        values = self.dropout(items + positions) * layout.real
+        values = self.dropout(items + positions, layout.slice_of) * layout.real
         for block in self.blocks:
             values = block(values, layout)
         return self.norm(values)
@@ -193,9 +195,9 @@ class _Block(nn.Module):
 
     def forward(self, values: Tensor, layout: Layout) -> Tensor:
         """The values (n, d) of all steps after this block."""
-        values = values + self.dropout(self._attend(self.norm(values), layout))
+        values = values + self.dropout(self._attend(self.norm(values), layout), layout.slice_of)
         wide = functional.relu(self.widen(self.wide_norm(values)))
-        return values + self.wide_dropout(self.narrow(wide))
+        return values + self.wide_dropout(self.narrow(wide), layout.slice_of)
 
     def _attend(self, values: Tensor, layout: Layout) -> Tensor:
         # Written out: faster here than torch's fused attention, which has no second derivative either.

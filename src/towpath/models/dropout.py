@@ -30,13 +30,20 @@ class Dropout(nn.Module):
         self.seed.fill_(int(rng.numpy("dropout", name).integers(2**62)))
         self.draws.zero_()
 
-    def forward(self, values: Tensor) -> Tensor:
-        """The values, any shape, some of them zero; all of them as they are outside of training."""
+    def forward(self, values: Tensor, slice_of: tuple[int, int] | None = None) -> Tensor:
+        """The values, any shape, some of them zero; all of them as they are outside of training.
+
+        If the values are rows of a larger batch, `slice_of` says which row of it is the first, and how many
+        it has: then they lose what they would lose there.
+        """
         if not self.training or not self._dropped:
             return values
         generator = Rng(int(self.seed)).numpy("draw", int(self.draws))
         self.draws += 1
-        drawn = np.frombuffer(generator.bytes(values.numel()), dtype=np.uint8)
+        first, rows = slice_of or (0, len(values))
+        wide = values.numel() // max(1, len(values))
+        drawn = np.frombuffer(generator.bytes(rows * wide), dtype=np.uint8)
+        drawn = drawn[first * wide : first * wide + values.numel()]
         # As float32 at once: torch is slow to multiply by bools.
         kept = torch.from_numpy((drawn >= self._dropped).astype(np.float32)).view(values.shape)
         return values * kept.mul_(_LEVELS / (_LEVELS - self._dropped)).to(values)

@@ -8,13 +8,11 @@ from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
 from towpath.kernels.inner_products import numbered, usable
+from towpath.kernels.lazy_adam import SPARSE_FROM_ROWS
 from towpath.memory import refuse_beyond
 from towpath.models.item_table import start_vectors
 from towpath.models.scorer import Context, Sizes
 from towpath.rng import Rng
-
-# Above this many rows of a table, touching only those of a batch is cheaper than stepping all of them.
-SPARSE_FROM_ROWS = 30_000
 
 
 def table_of(rows: int, width: int) -> nn.Embedding:

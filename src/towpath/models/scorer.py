@@ -59,11 +59,15 @@ class Context:
 
     steps: (b,) if not None, then histories are s sequences (s, h) that several instances share: instance j
     stands at the place steps[j] = row * h + column, and has seen the items up to and including that column.
+
+    slice_of: if these are the instances that one of several processes has of a batch: the number of its first
+    one, and how many the batch has. With it, what is random at each instance is as in the whole batch.
     """
 
     users: Tensor
     histories: Tensor
     steps: Tensor | None = None
+    slice_of: tuple[int, int] | None = None
 
 
 class Scorer(nn.Module, ABC):

@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from towpath.models.pair_tables import SPARSE_FROM_ROWS
+from towpath.kernels.lazy_adam import SPARSE_FROM_ROWS
 
 # Rows that are drawn or sent at once: what that needs on the way stays small. A multiple of 16, since torch
 # draws normal numbers in blocks of 16.

@@ -94,8 +94,12 @@ def _rows(context: Context, begin: int, end: int) -> slice | Tensor:
 
 
 def _sliced(context: Context, mine: slice | Tensor, begin: int, end: int) -> Context:
-    steps = None if context.steps is None else context.steps[mine] - begin * context.histories.shape[1]
-    return Context(context.users[mine], context.histories[begin:end], steps)
+    histories = context.histories[begin:end]
+    if context.steps is None:
+        return Context(context.users[mine], histories)
+    before = begin * histories.shape[1]
+    slice_of = int((context.steps < before).sum()), len(context.users)
+    return Context(context.users[mine], histories, context.steps[mine] - before, slice_of)
 
 
 def workers() -> Workers | None:

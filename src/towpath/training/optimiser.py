@@ -26,7 +26,6 @@ class _Moving:
 
     parameter: nn.Parameter
     rate: float
-    sparse: bool
     sharded: int | None  # how many rows there are in all, if this process has some of them only
     mean: Tensor
     square: Tensor
@@ -50,13 +49,11 @@ class Optimiser:
         own_rates: bool = True,
     ) -> None:
         modules = list(modules)
-        factors, tables = _factors(modules) if own_rates else {}, _sparse_tables(modules)
-        sharded = _sharded_rows(modules)
+        factors, sharded = _factors(modules) if own_rates else {}, _sharded_rows(modules)
         self._moving = [
             _Moving(
                 p,
                 learning_rate * factors.get(id(p), 1.0),
-                id(p) in tables,
                 sharded.get(id(p)),
                 torch.zeros_like(p),
                 torch.zeros_like(p),
@@ -95,9 +92,10 @@ class Optimiser:
         if self._clip_norm is not None:
             clip_gradients([g for _, g in reached], self._clip_norm, self._square_elsewhere(reached))
         with torch.no_grad():
-            self._move_dense([(m, g) for m, g in reached if not m.sparse])
+            # A softmax over the whole catalogue touches every row, of a large table too.
+            self._move_dense([(m, g) for m, g in reached if not g.is_sparse])
             for moving, gradient in reached:
-                if moving.sparse:
+                if gradient.is_sparse:
                     self._move_sparse(moving, gradient)
 
     def state(self) -> dict[str, Tensor]:
@@ -161,12 +159,6 @@ class Optimiser:
         unbiased = math.sqrt(1 - BETAS[1] ** float(moving.steps)) / (1 - BETAS[0] ** float(moving.steps))
         rates = Rates(by_mean, by_square, self._lr_scale * moving.rate * unbiased, EPSILON)
         move_rows(moving.parameter, gradient, moving.mean, moving.square, rates)
-
-
-def _sparse_tables(modules: Iterable[nn.Module]) -> set[int]:
-    """The ids of the parameters whose gradients are sparse."""
-    within = (m for root in modules for m in root.modules())
-    return {id(m.weight) for m in within if isinstance(m, nn.Embedding | ShardedTable) and m.sparse}
 
 
 def _sharded_rows(modules: Iterable[nn.Module]) -> dict[int, int]:
