@@ -126,8 +126,8 @@ def test_two_processes_train_as_one_does(tmp_path: Path, case: str) -> None:
     write_events(tmp_path / "e.csv")
     more = ("--set", "epochs=2", "--set", "hard_negatives=1", *CASES[case])
     model = case.split(",")[0] if case.split(",")[0] in MODELS else "mf"
-    for run, workers in (("one", ()), ("two", ("--workers", "2"))):
-        words = fit_words(tmp_path, run, *more, *workers, model=model)
+    for run, together in (("one", ()), ("two", ("--workers", "2"))):
+        words = fit_words(tmp_path, run, *more, *together, model=model)
         subprocess.run(words, check=True, capture_output=True)
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-6)
     one, two = (load_file(tmp_path / run / "artifact" / "model.safetensors") for run in ("one", "two"))

@@ -11,7 +11,6 @@ from torch import Tensor
 from towpath.kernels.inner_products import arrays, usable
 from towpath.kernels.threads import run
 
-
 # Above this many rows of a table, touching only those of a batch is cheaper than stepping all of them.
 SPARSE_FROM_ROWS = 30_000
 

@@ -1,6 +1,6 @@
 """Sequences of different lengths without padding: steps one after the other, in rows that sequences share."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ class Layout:
     packed: Tensor  # (s * h,) the number of the step at each such place; of its follower at padding
     last: Tensor  # (s,) the number of the last step of each sequence
     places: Tensor  # (n,) places of the steps in the rows
-    slice_of: tuple[int, int] | None = None  # as in Context
+    slice_of: tuple[int, int] | None = field(default=None, kw_only=True)  # as in Context
 
     def to_rows(self, values: Tensor) -> Tensor:
         """The values (n, d) in rows (r, h, d), with zeros where no step is."""

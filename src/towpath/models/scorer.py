@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,7 +67,7 @@ class Context:
     users: Tensor
     histories: Tensor
     steps: Tensor | None = None
-    slice_of: tuple[int, int] | None = None
+    slice_of: tuple[int, int] | None = field(default=None, kw_only=True)
 
 
 class Scorer(nn.Module, ABC):

@@ -49,7 +49,7 @@ class RankingSnapshot:
 def choose_by_hash(
     items: NDArray[np.int32], counts: NDArray[np.int64], keys: NDArray[np.uint32]
 ) -> NDArray[np.int32]:
-    """One of the first counts[r] different items of each row (b, n): the one that the row's key hashes lowest.
+    """One of the first counts[r] different items of each row (b, n): the one whose hash is lowest.
 
     For a random key every item is as likely. The order of the items does not matter, and where another item
     takes the place of one, only that one's share of the keys chooses anything else. So draws hardly change

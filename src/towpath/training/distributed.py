@@ -99,7 +99,7 @@ def _sliced(context: Context, mine: slice | Tensor, begin: int, end: int) -> Con
         return Context(context.users[mine], histories)
     before = begin * histories.shape[1]
     slice_of = int((context.steps < before).sum()), len(context.users)
-    return Context(context.users[mine], histories, context.steps[mine] - before, slice_of)
+    return Context(context.users[mine], histories, context.steps[mine] - before, slice_of=slice_of)
 
 
 def workers() -> Workers | None:
