@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -54,6 +55,10 @@ class Client:
             return answer.status, answer.read()
         finally:
             connection.close()
+
+    def connected(self) -> socket.socket:
+        """A connection, for what no client would send."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
 
     def get(self, path: str) -> tuple[int, bytes]:
         return self.ask("GET", path)

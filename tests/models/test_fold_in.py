@@ -10,7 +10,7 @@ from small import small_split
 from towpath.data.interactions import Histories
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
-from towpath.models.fold_in import HasFoldIn, QuadraticLoss, distinct_pairs, ridge_vectors
+from towpath.models.fold_in import HasFoldIn, QuadraticLoss, RidgeFoldIn, distinct_pairs
 from towpath.models.scorer import Scorer, context_of
 from towpath.ranking.lists import top_k_lists
 
@@ -87,7 +87,8 @@ def test_ridge_by_hand() -> None:
     (1.5 + 0.16) p + 0.5 c = 3 and 0.5 p + 1.5 c = 1.
     """
     solved = np.linalg.solve([[1.66, 0.5], [0.5, 1.5]], [3.0, 1.0])
-    found = ridge_vectors(torch.tensor([[1.0], [-1.0]]), torch.zeros(2), packed([0]), QuadraticLoss(1, 0.01))
+    fold_in = RidgeFoldIn(torch.tensor([[1.0], [-1.0]]), torch.zeros(2), QuadraticLoss(1, 0.01))
+    found = fold_in.vectors(packed([0]))
     assert found[0].tolist() == pytest.approx(solved.tolist(), abs=1e-5)
 
 
@@ -96,7 +97,7 @@ def test_ridge_solves_its_own_problem() -> None:
     rng = np.random.default_rng(0)
     items, offsets = torch.from_numpy(rng.normal(size=(30, 4))), torch.from_numpy(rng.normal(size=30))
     loss = QuadraticLoss(4, 0.002)
-    found = ridge_vectors(items, offsets, packed([3, 7, 9], [0], []), loss)
+    found = RidgeFoldIn(items, offsets, loss).vectors(packed([3, 7, 9], [0], []))
     for row, own in enumerate([[3, 7, 9], [0]]):
         answer = found[row].clone().requires_grad_()
         at = torch.tensor(own)

@@ -9,17 +9,19 @@ from towpath.cli.experiment import LogPlace
 from towpath.cli.groups import spread
 from towpath.cli.output import Listing, Output
 
-Out = Annotated[Path, typer.Option(metavar="FILE.parquet", help="The file to write.")]
+Out = Annotated[
+    Path, typer.Option(metavar="FILE.parquet", help="The file to write; as CSV if it ends in .csv.")
+]
 User = Annotated[str, typer.Option(help="The user's own id.", show_default=False)]
 
 
 def export(log: LogPlace, out: Out, output: Output) -> None:
-    """Write every item that was shown, with clicks and orders, as Parquet that towpath fit reads."""
-    from towpath.files import refuse_unwritable
+    """Write every item that was shown, with clicks and orders, as a file that towpath fit reads."""
+    from towpath.data.table_files import refuse_unknown_ending
     from towpath.serving.exposure_log.export import export_log
     from towpath.serving.exposure_log.read import read_log
 
-    refuse_unwritable(out)
+    refuse_unknown_ending(out)
     with output.working(f"Reading {log}"):
         found = export_log(read_log(log), out)
     told = {"file": str(out), **vars(found)}
@@ -27,8 +29,8 @@ def export(log: LogPlace, out: Out, output: Output) -> None:
     output.show(told, Listing("Exported", ("", ""), rows))
     if found.outcomes_without_exposure:
         output.say(
-            f"{found.outcomes_without_exposure:,} clicks and orders are of requests that are not in the log, "
-            "or of items that were not shown, and have no row."
+            f"Clicks and orders without a row, because their request is not in the log or did not show the "
+            f"item: {found.outcomes_without_exposure:,}."
         )
 
 

@@ -97,7 +97,7 @@ def recommend(
         return
     use_threads(1)
     limit_memory(which.memory)
-    from towpath.serving.batch import refuse_unknown_ending
+    from towpath.data.table_files import refuse_unknown_ending
     from towpath.serving.recommender import load
 
     if whom.out is not None:

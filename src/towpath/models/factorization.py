@@ -12,7 +12,7 @@ from towpath.data.interactions import Histories, Interactions
 from towpath.kernels.available import AVAILABLE
 from towpath.kernels.inner_products import gradients, inner_products, usable
 from towpath.models.closed_start import ClosedStart, start_from_data, start_from_ease
-from towpath.models.fold_in import QuadraticLoss, ridge_vectors
+from towpath.models.fold_in import QuadraticLoss, RidgeFoldIn
 from towpath.models.item_table import ItemRate, ItemStart, start_vectors
 from towpath.models.pair_tables import is_range, mean_norm, table_of
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
@@ -181,18 +181,21 @@ class Factorization(Scorer):
         return left, torch.cat([item, one(item[:, -1:])], dim=1)
 
     def fold_in(self, histories: Histories) -> Scorer:
-        """The same items with users whose vectors are found by ridge regression.
+        """The same items with users whose vectors are found by ridge regression."""
+        folded = Factorization(self.settings, replace(self.sizes, users=len(histories.lengths)))
+        folded.items, folded.bias = self.items, self.bias
+        with torch.no_grad():
+            folded.users.weight.copy_(self.ridge_fold_in().vectors(histories))
+        return folded.eval()
+
+    def ridge_fold_in(self) -> RidgeFoldIn:
+        """The regression that finds users' rows of the table from their items.
 
         It assumes the negatives and the penalty that this model is trained with by default.
         """
-        folded = Factorization(self.settings, replace(self.sizes, users=len(histories.lengths)))
-        folded.items, folded.bias = self.items, self.bias
-        table = self.items.weight
-        with torch.no_grad():
-            loss = QuadraticLoss(self.suited_training["negatives"], self.suited_training["l2"])
-            vectors = ridge_vectors(table[:, :-1], table[:, -1] + self.bias, histories, loss)
-            folded.users.weight.copy_(vectors)
-        return folded.eval()
+        loss = QuadraticLoss(self.suited_training["negatives"], self.suited_training["l2"])
+        table = self.items.weight.detach()
+        return RidgeFoldIn(table[:, :-1], table[:, -1] + self.bias.detach(), loss)
 
     def item_similarity(self, items: Tensor) -> Tensor:
         """Cosine of the item vectors."""

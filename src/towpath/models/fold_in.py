@@ -50,22 +50,46 @@ class QuadraticLoss:
         return 2 / curvature * self.l2 * (1 + self.negatives)
 
 
-def ridge_vectors(items: Tensor, offsets: Tensor, histories: Histories, loss: QuadraticLoss) -> Tensor:
-    """A vector and a bias for each history, by ridge regression on the item vectors: (b, d + 1).
+class RidgeFoldIn:
+    """Finds a vector and a bias for each history, by ridge regression on the item vectors.
 
         (p, c) = argmin  sum_i w_i (<p, q_i> + c + o_i - t_i)^2 + ridge |p|^2
 
-    items: (n, d) the vectors q; offsets: (n,) the part o of a score that no user changes. Items of the
-    history have weight 1 and the target of positives, all others share the weight of `negatives` per
-    positive and have the target of negatives. An item that is in a history twice counts once.
+    Items of the history have weight 1 and the target of positives, all others share the weight of `negatives`
+    per positive and have the target of negatives. An item that is in a history twice counts once. The sums
+    over the catalogue, which all regressions share, are made once.
     """
-    design = torch.cat([items, items.new_ones(len(items), 1)], dim=1)
-    everyone = _Sums(design.T @ design, design.T @ (loss.negative_target - offsets), len(items), loss)
-    rows, own = distinct_pairs(histories, len(items))
-    counts = torch.bincount(rows, minlength=len(histories.lengths))
-    # One small system at a time: its sums over the history are of different lengths.
-    solved = [_solve(design[mine], offsets[mine], everyone) for mine in torch.split(own, counts.tolist())]
-    return torch.stack(solved) if solved else design.new_zeros(0, design.shape[1])
+
+    def __init__(self, items: Tensor, offsets: Tensor, loss: QuadraticLoss) -> None:
+        """items: (n, d) the vectors q; offsets: (n,) the part o of a score that no user changes."""
+        self._items, self._offsets, self._loss = items, offsets, loss
+        design = _with_ones(items)
+        self._gram = design.T @ design  # (d + 1, d + 1)
+        self._low = design.T @ (loss.negative_target - offsets)  # (d + 1,) as if all items were negatives
+
+    def vectors(self, histories: Histories) -> Tensor:
+        """One row for each history: (b, d + 1)."""
+        rows, own = distinct_pairs(histories, len(self._items))
+        counts = torch.bincount(rows, minlength=len(histories.lengths))
+        # One small system at a time: its sums over the history are of different lengths.
+        solved = [self._solve(mine) for mine in torch.split(own, counts.tolist())]
+        return torch.stack(solved) if solved else self._low.new_zeros(0, len(self._low))
+
+    def _solve(self, own: Tensor) -> Tensor:
+        """The solution (d + 1,) for one history of these items (m,)."""
+        if not len(own):
+            return torch.zeros_like(self._low)
+        loss, vectors, offsets = self._loss, _with_ones(self._items[own]), self._offsets[own]
+        rest = loss.negatives * len(own) / len(self._items)  # weight of an item that is not in the history
+        left = rest * self._gram + (1 - rest) * vectors.T @ vectors
+        left.diagonal()[:-1] += loss.ridge * len(own)  # the bias, at the end, is free
+        high = vectors.T @ (loss.target - offsets) - rest * vectors.T @ (loss.negative_target - offsets)
+        return torch.linalg.solve(left, rest * self._low + high)
+
+
+def _with_ones(vectors: Tensor) -> Tensor:
+    """Vectors (m, d) with a last coordinate that the bias of a user multiplies: (m, d + 1)."""
+    return torch.cat([vectors, vectors.new_ones(len(vectors), 1)], dim=1)
 
 
 def distinct_pairs(histories: Histories, n_items: int) -> tuple[Tensor, Tensor]:
@@ -74,25 +98,3 @@ def distinct_pairs(histories: Histories, n_items: int) -> tuple[Tensor, Tensor]:
     owners = torch.arange(len(lengths)).repeat_interleave(lengths)
     keys = torch.unique(owners * n_items + torch.from_numpy(histories.items).long())
     return keys // n_items, keys % n_items
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """Sums over the whole catalogue, which every regression shares."""
-
-    gram: Tensor  # (d + 1, d + 1)
-    low: Tensor  # (d + 1,) vectors times targets, as if all items were negatives
-    items: int
-    loss: QuadraticLoss
-
-
-def _solve(vectors: Tensor, offsets: Tensor, everyone: _Sums) -> Tensor:
-    """The solution (d + 1,) for one history whose items have these vectors (m, d + 1) and offsets (m,)."""
-    if not len(vectors):
-        return torch.zeros_like(everyone.low)
-    loss = everyone.loss
-    rest = loss.negatives * len(vectors) / everyone.items  # weight of an item that is not in the history
-    left = rest * everyone.gram + (1 - rest) * vectors.T @ vectors
-    left.diagonal()[:-1] += loss.ridge * len(vectors)  # the bias, at the end, is free
-    high = vectors.T @ (loss.target - offsets) - rest * vectors.T @ (loss.negative_target - offsets)
-    return torch.linalg.solve(left, rest * everyone.low + high)

@@ -7,20 +7,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 from numpy.typing import NDArray
 
+from towpath.data.table_files import table_file
 from towpath.data.vocabulary import UNKNOWN, Id, Vocabulary
-from towpath.errors import ConfigError
-from towpath.files import new_file, refuse_unwritable
 from towpath.ranking.blocks import NOTHING
 from towpath.serving.catalogue import ListRules
 from towpath.serving.recommender import Recommender
 
 # Rows of the file that are held at once; a row takes some tens of bytes on its way.
 _ROWS_AT_ONCE = 2**20
-_WRITERS = {".parquet": pa.parquet.ParquetWriter, ".csv": pa.csv.CSVWriter}
 
 
 @dataclass(frozen=True)
@@ -38,15 +34,6 @@ class Written:
     users: int
     rows: int
     fallback_users: int  # got the most popular items
-
-
-def refuse_unknown_ending(out: Path) -> None:
-    """Nothing, unless the file cannot be written; to be asked before the work begins."""
-    if out.suffix not in _WRITERS:
-        raise ConfigError(
-            f"--out takes a file that ends in {' or '.join(_WRITERS)}, and {str(out)!r} was given."
-        )
-    refuse_unwritable(out)
 
 
 def everyone(recommender: Recommender) -> Audience:
@@ -80,9 +67,8 @@ def write_lists(
     Only one block of lists is held at a time. `progress` is told how many users are done. Lists are made here
     unless `find` has it done elsewhere.
     """
-    refuse_unknown_ending(out)
     rows = fallback = 0
-    with new_file(out) as partial, _WRITERS[out.suffix](partial, _schema(recommender, audience)) as writer:
+    with table_file(out, _schema(recommender, audience)) as writer:
         for some, lists, others in (find or _find)(recommender, audience.codes, rules):
             table = _table(recommender, audience, some, lists)
             writer.write_table(table)

@@ -61,7 +61,7 @@ def candidate_codes(
     return left
 
 
-def pack(histories: Sequence[NDArray[np.int64]]) -> Histories:
+def pack(histories: Sequence[NDArray[np.integer]]) -> Histories:
     """One history after the other, oldest first."""
     starts = np.cumsum([0, *(len(history) for history in histories)]).astype(np.int64)
     items = np.concatenate([np.empty(0, np.int64), *histories])

@@ -1,8 +1,12 @@
 import datetime
+import errno
 
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+import pytest
 
 from small_logs import click, log_of, order, request
+from towpath.errors import ArtifactError, ConfigError
 from towpath.serving.exposure_log.export import Exported, export_log
 from towpath.serving.exposure_log.tables import RequestRow
 
@@ -90,3 +94,25 @@ def test_an_empty_log_gives_an_empty_file(tmp_path):
     found, table = exported(tmp_path)
     assert found.rows == 0
     assert table.column_names == COLUMNS
+
+
+def test_the_ending_of_the_file_says_how_it_is_written(tmp_path):
+    rows = request(0, "ann", "new", 5, items=["a,b", 'say "hi"']), click("e", 0, "a,b", 6)
+    _, parquet = exported(tmp_path, *rows)
+    export_log(log_of(*rows), tmp_path / "log.csv")
+    table = pa_csv.read_csv(tmp_path / "log.csv")
+    assert table.column_names == COLUMNS
+    assert table["item"].to_pylist() == parquet["item"].to_pylist()
+    assert table["label"].to_pylist() == [1, 0]
+    with pytest.raises(ConfigError, match=r"ends in \.parquet or \.csv, and .*log\.json"):
+        export_log(log_of(*rows), tmp_path / "log.json")
+
+
+def test_a_disk_that_is_full_is_said_of_the_file(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_batch", full)
+    with pytest.raises(ArtifactError, match=r"log\.parquet cannot be written: no space left on device"):
+        exported(tmp_path, request(0, "ann", "new", 5))
+    assert not list(tmp_path.iterdir())

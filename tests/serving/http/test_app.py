@@ -2,6 +2,7 @@ import json
 import os
 import re
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -226,6 +227,45 @@ def test_hostile_requests_get_a_sentence(settings):
         assert client.get("/none")[0] == 404
         assert client.post("/recommend/", {"user": "u1"})[0] == 404  # no redirect to whatever host was named
         assert client.recommend("u1")["items"]
+
+
+def test_a_head_without_end_is_refused_and_one_in_parts_is_not(settings):
+    with running(settings) as client, client.connected() as connection:
+        for part in (
+            b"GET /health HTTP/1.1\r\nHost: ",
+            b"x" * 30_000,
+            b"\r\nX: " + b"y" * 30_000,
+            b"\r\n\r\n",
+        ):
+            connection.sendall(part)
+            time.sleep(0.01)
+        assert connection.recv(1_000).startswith(b"HTTP/1.1 200")
+        assert send_until_hung_up(connection) < 1_000
+        assert client.get("/health")[0] == 200
+
+
+def send_until_hung_up(connection):
+    """How many headers of 20,000 bytes were sent of a thousand."""
+    with suppress(OSError):
+        connection.sendall(b"GET /health HTTP/1.1\r\n")
+        for number in range(1_000):
+            connection.sendall(b"X-%d: %s\r\n" % (number, b"z" * 20_000))
+            time.sleep(0.001)
+        return 1_000
+    return number
+
+
+def test_what_is_no_http_gets_a_sentence_and_leaves_no_line(settings, capfd):
+    with running(settings) as client:
+        capfd.readouterr()
+        for hostile in (b"GARBAGE\r\n\r\n", b"POST /recommend HTTP/1.1\r\nContent-Length: many\r\n\r\n"):
+            with client.connected() as connection:
+                connection.sendall(hostile)
+                assert connection.recv(1_000).startswith(b"HTTP/1.1 400")
+        with client.connected() as connection:
+            connection.sendall(b"GET /x HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+            assert connection.recv(1_000).startswith(b"HTTP/1.1 404")
+        assert capfd.readouterr().err == ""
 
 
 def test_event_ids_may_be_numbers_and_what_a_click_lacks_may_be_null(models, tmp_path):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -49,11 +51,7 @@ def test_equal_scores_are_in_the_recommenders_order(tmp_path):
     with torch.no_grad():
         scorer.items.weight[::2] = scorer.items.weight[0]  # half of the catalogue ties
     model._scorer = scorer
-    model._tables = (
-        model._tables[0],
-        scorer.items.weight[:, :-1].T.detach().numpy().copy(),
-        model._tables[2],
-    )
+    model._tables = replace(model._tables, items=scorer.items.weight[:, :-1].T.detach().numpy().copy())
     for user in USERS:
         mine = served.recommend(RecommendBody(user, 12)).answer
         assert [slot.id for slot in mine.items] == list(recommender.recommend(user, 12).items)
@@ -77,10 +75,31 @@ def test_seen_history_candidates_and_exclusions_are_heeded(tmp_path):
     assert plain[0] not in asked(history=[plain[0]])
 
 
-def test_a_model_of_histories_answers_strangers_who_bring_one(tmp_path):
-    served = answerer(save_model(tmp_path / "attention", "attention"))
-    assert served.recommend(RecommendBody("nobody", 5)).answer.fallback
-    one = served.recommend(RecommendBody("nobody", 5, history=["i1", "i3"])).answer
-    other = served.recommend(RecommendBody("nobody", 5, history=["i2", "i8"])).answer
-    assert not one.fallback
-    assert [slot.score for slot in one.items] != [slot.score for slot in other.items]
+@pytest.mark.parametrize("model", SCORERS)
+def test_lists_after_a_history_are_those_of_the_recommender(model, tmp_path):
+    folder = save_model(tmp_path / model, model)
+    served, recommender = answerer(folder), load(folder)
+    for user in ("nobody", "u3", "u4"):
+        for history in (["i1", "i3", "i5"], ["i8", "unknown", "i2"], [], ["i7"] * 3):
+            mine = served.recommend(RecommendBody(user, 10, history=history)).answer
+            theirs = recommender.recommend(user, 10, history=history)
+            assert [slot.id for slot in mine.items] == list(theirs.items)
+            assert mine.fallback == theirs.fallback
+
+
+@pytest.mark.parametrize("model", ["mf", "ease", "attention"])
+def test_a_stranger_is_known_by_what_they_have_clicked_here(model, tmp_path):
+    folder = save_model(tmp_path / model, model)
+    assert answerer(folder).recommend(RecommendBody("nobody", 5)).answer.fallback
+    after = answerer(folder, ["i1", "i3"]).recommend(RecommendBody("nobody", 5)).answer
+    theirs = load(folder).recommend("nobody", 5, history=["i1", "i3"])
+    assert [slot.id for slot in after.items] == list(theirs.items)
+    assert not after.fallback
+
+
+def test_a_history_that_the_model_does_not_know_counts_as_none(tmp_path):
+    served = answerer(save_model(tmp_path / "mf"))
+    for user in ("nobody", "u3"):
+        asked = [served.recommend(RecommendBody(user, 5, history=h)).answer for h in (None, ["gone"])]
+        assert asked[0].items == asked[1].items
+        assert asked[0].fallback == asked[1].fallback

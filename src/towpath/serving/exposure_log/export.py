@@ -5,9 +5,12 @@ from pathlib import Path
 
 import duckdb
 
-from towpath.data.engine import engine, quote_literal
-from towpath.files import new_file
+from towpath.data.engine import engine
+from towpath.data.table_files import table_file
 from towpath.serving.exposure_log.tables import LogTables
+
+# Rows of the file that are held at once.
+_ROWS_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Exported:
 
 
 def export_log(log: LogTables, out: Path) -> Exported:
-    """The Parquet file of the log, by time, request and position.
+    """The file of the log, Parquet or CSV by its ending, by time, request and position.
 
     user, item, time, request, position (from 1), score, propensity, policy (the arm), model_version, label
     (1 if the item was clicked or ordered), units, value. Ids are integers if all of them are written like
@@ -35,9 +38,10 @@ def export_log(log: LogTables, out: Path) -> Exported:
         connection.execute(_OUTCOMES)
         users, items = (_kind(connection, side) for side in ("user_id", "item_id"))
         connection.execute(_EXPORTED.format(users=users, items=items))
-        with new_file(out) as partial:
-            place = quote_literal(str(partial.absolute()))  # a tilde would be taken for a home
-            connection.execute(f"COPY exported TO {place} (FORMAT parquet, COMPRESSION zstd)")
+        rows = connection.sql("SELECT * FROM exported").to_arrow_reader(_ROWS_AT_ONCE)
+        with table_file(out, rows.schema) as file:
+            for batch in rows:
+                file.write_batch(batch)
         found = connection.execute(_COUNTS).fetchone()
         return Exported(*(int(count) for count in found or (0,) * 5))
 

@@ -41,7 +41,8 @@ class Tokens:
         # Every token is compared, each in constant time, so that time says nothing.
         matches = [hmac.compare_digest(given, token) for token in self._tokens]
         if not any(matches):
-            raise Refused(401, "This needs a token: send the header Authorization: Bearer TOKEN.")
+            what = "This token is not valid here" if given else "This needs a token"
+            raise Refused(401, f"{what}: send the header Authorization: Bearer TOKEN.")
 
     def _look(self) -> None:
         now = self._seconds()

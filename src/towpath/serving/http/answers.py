@@ -2,11 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from towpath.data.vocabulary import UNKNOWN
 from towpath.errors import TowpathError
@@ -24,7 +23,7 @@ from towpath.serving.http.messages import (
     text_of,
     texts_of,
 )
-from towpath.serving.http.model import Floats, ServedModel, hide
+from towpath.serving.http.model import Asker, Floats, ServedModel, hide
 from towpath.serving.http.settings import HOLDOUT, Exploration, Limits, ServerSettings
 
 NO_EXPLORATION = Exploration()
@@ -91,17 +90,8 @@ class Answerer:
         arm = self.assignment.arm_of(user)
         model = self.model_of(arm)
         check_limits(body, model, self.settings.limits)
-        history: NDArray[np.int32] | Sequence[int]
-        if body.history is not None:
-            history = model.items.known(texts_of(body.history))
-        else:
-            history = model.history(user)
-        seen = self.seen(user)
-        if seen:
-            known = set(np.asarray(history).tolist())
-            later = [code for code in model.items.known(seen) if code not in known]
-            history = [*np.asarray(history).tolist(), *later]
-        slate, fallback = self._slate(model, arm, user, history, body)
+        who = model.asker(user, texts_of(body.history), self.seen(user))
+        slate, fallback = self._slate(model, arm, who, body)
         return self._served(slate, fallback, arm, model, ("recommend", user, None))
 
     def similar(self, body: SimilarBody) -> Served:
@@ -126,20 +116,17 @@ class Answerer:
         """The model of an arm; the holdout keeps the model of the first arm."""
         return self.models[self.settings.arms[0].name if arm == HOLDOUT else arm]
 
-    def _slate(
-        self, model: ServedModel, arm: str, user: str, history: Sequence[int] | NDArray[np.int32],
-        body: RecommendBody,
-    ) -> tuple[Slate, bool]:  # fmt: skip
+    def _slate(self, model: ServedModel, arm: str, who: Asker, body: RecommendBody) -> tuple[Slate, bool]:
         """The slate, and whether it is the fallback."""
         k = body.k
         # One more than asked for, so that the last place can be told from the next.
-        scores, best, fallback = model.ranked(user, history, k + 1)
+        scores, best, fallback = model.ranked(who, k + 1)
         if _restricts(body):
             _restrict(scores, model, body)
             best = model.best(scores, k + 1)
         if not fallback and model.in_doubt(best):
-            scores = model.exact_scores(user, history)
-            hide(scores, history)
+            scores = model.exact_scores(who)
+            hide(scores, who.history)
             _restrict(scores, model, body)
             best = model.best(scores, k)
         if len(best.items) > k:

@@ -5,7 +5,7 @@ scorer itself is asked.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,15 +21,17 @@ from towpath.kernels.available import AVAILABLE
 from towpath.kernels.catalogue import rank_catalogue, usable
 from towpath.models.capabilities import with_item_similarity
 from towpath.models.factorization import Factorization
+from towpath.models.fold_in import HasFoldIn, RidgeFoldIn
 from towpath.models.scorer import Context
 from towpath.ranking.top_k import top_k
 from towpath.serving.artifact import Artifact, load_artifact
+from towpath.serving.catalogue import pack
 from towpath.serving.http.exploration import Slate
 from towpath.serving.lean import NEAR
 from towpath.serving.run import Run
 
 Floats = NDArray[np.float32]
-_NOTHING = np.empty(0, dtype=np.int64)
+Codes = NDArray[np.int32]
 
 
 @dataclass
@@ -65,6 +67,14 @@ class Ids:
         return [code for code in map(self.code, texts) if code != UNKNOWN]
 
 
+@dataclass(frozen=True)
+class Asker:
+    """The user of one request, as the model sees them."""
+
+    code: int  # of the user as training knew them; UNKNOWN: nothing but the history is known
+    history: Codes  # of what they have had, oldest first
+
+
 class ServedModel:
     """Answers from one artifact."""
 
@@ -75,45 +85,56 @@ class ServedModel:
         self._past = artifact.history
         self._popular = artifact.history.item_counts.astype(np.float32)
         self._every = torch.arange(len(self.items.texts))[None, :]
+        self._folds_in = isinstance(self._scorer, HasFoldIn)
         self._tables = _tables_of(artifact)
         self._unit = _unit_of(artifact)
         if AVAILABLE:  # compiled now, not at the first request
             self.best(self._popular.copy(), 1)
             if self._tables is not None and len(self.users.texts):
-                self._ranked_by_product(0, (), 1)
+                self._ranked_by_product(self._tables.users[0], np.empty(0, np.int32), 1)
 
-    def history(self, user: str) -> NDArray[np.int32]:
+    def asker(self, user: str, given: Sequence[str], seen: Collection[str]) -> Asker:
+        """The user, with the history that the request gives, else that of the training data; then `seen`.
+
+        Whoever brings a history is folded in by it, as `Recommender` does, and so are strangers by what they
+        have clicked here. A history of items that the model does not know counts as none.
+        """
+        code = self.users.code(user)
+        if code != UNKNOWN and not self._past.trained[code]:
+            code = UNKNOWN
+        brought = self.items.known(given) if given else []
+        history = np.array(brought, dtype=np.int32) if brought else self._trained_history(user)
+        if seen:
+            known = set(history.tolist())
+            later = [item for item in self.items.known(seen) if item not in known]
+            history = np.append(history, np.array(later, dtype=np.int32))
+        return Asker(UNKNOWN if brought and self._folds_in else code, history)
+
+    def _trained_history(self, user: str) -> Codes:
         """The codes of the items that the training data have of this user, oldest first."""
         code, past = self.users.code(user), self._past.histories
         if code == UNKNOWN:
             return past.items[:0]
         return past.items[past.starts[code] : past.starts[code + 1]]
 
-    def ranked(
-        self, user: str, history: Sequence[int] | NDArray[np.int32], k: int
-    ) -> tuple[Floats, Slate, bool]:
+    def ranked(self, who: Asker, k: int) -> tuple[Floats, Slate, bool]:
         """Scores (items,), to be written to, the best k, and whether they are popularity.
 
         What is in the history is hidden. Popularity is for those of whom nothing is known.
         """
-        code = self.users.code(user)
-        if code != UNKNOWN and self._past.trained[code] and self._tables is not None:
-            return *self._ranked_by_product(code, history, k), False
-        reads_history = self._scorer.history_length > 0 and len(history) > 0
-        fallback = not (code != UNKNOWN and self._past.trained[code]) and not reads_history
-        scores = self._popular.copy() if fallback else self.exact_scores(user, history)
-        hide(scores, history)
+        fallback = who.code == UNKNOWN and not (self._folds_in and len(who.history))
+        if self._tables is not None and not fallback:
+            return *self._ranked_by_product(self._tables.row_of(who), who.history, k), False
+        scores = self._popular.copy() if fallback else self.exact_scores(who)
+        hide(scores, who.history)
         return scores, self.best(scores, k), fallback
 
-    def _ranked_by_product(
-        self, code: int, history: Sequence[int] | NDArray[np.int32], k: int
-    ) -> tuple[Floats, Slate]:
+    def _ranked_by_product(self, vector: Floats, history: Codes, k: int) -> tuple[Floats, Slate]:
         assert self._tables is not None
-        users, items, biases = self._tables
-        vector, k = users[code], min(k, len(biases))
+        items, biases = self._tables.items, self._tables.biases
+        k = min(k, len(biases))
         if usable(k):
-            hidden = np.asarray(history, dtype=np.int32)
-            scores, found, places = rank_catalogue(vector, items, biases, hidden, k)
+            scores, found, places = rank_catalogue(vector, items, biases, history, k)
             return scores, _slate(places, found)
         scores = vector[:-1] @ items
         scores += biases
@@ -121,14 +142,15 @@ class ServedModel:
         hide(scores, history)
         return scores, self.best(scores, k)
 
-    def exact_scores(self, user: str, history: Sequence[int] | NDArray[np.int32]) -> Floats:
+    def exact_scores(self, who: Asker) -> Floats:
         """The same by the scorer, as `Recommender` has them: (items,)."""
-        longest = self._scorer.history_length
-        last = np.asarray(history, dtype=np.int64)[max(0, len(history) - longest) :] if longest else _NOTHING
-        code = torch.tensor([max(self.users.code(user), 0)])
-        context = Context(code, torch.from_numpy(last[None]))
+        scorer, longest = self._scorer, self._scorer.history_length
+        if who.code == UNKNOWN and isinstance(scorer, HasFoldIn):
+            scorer = scorer.fold_in(pack([who.history]))
+        last = who.history[len(who.history) - min(longest, len(who.history)) :].astype(np.int64)
+        context = Context(torch.tensor([max(who.code, 0)]), torch.from_numpy(last[None]))
         with torch.inference_mode():
-            return np.array(self._scorer.score(context, self._every)[0].numpy(), dtype=np.float32)
+            return np.array(scorer.score(context, self._every)[0].numpy(), dtype=np.float32)
 
     def similar(self, item: int) -> Floats:
         """How alike every item is to this one: (items,), minus infinity for itself."""
@@ -167,10 +189,9 @@ class ServedModel:
         return False
 
 
-def hide(scores: Floats, items: Sequence[int] | NDArray[np.int32]) -> None:
+def hide(scores: Floats, items: Codes) -> None:
     """Give these items a score below all others."""
-    if len(items):
-        scores[items] = -np.inf
+    scores[items] = -np.inf
 
 
 def _slate(items: list[int], scores: list[float]) -> Slate:
@@ -189,11 +210,25 @@ def load_model(folder: str | Path) -> ServedModel:
     return ServedModel(artifact, file_digest(manifest)[:12])
 
 
-Tables = tuple[Floats, Floats, Floats]
+@dataclass(frozen=True)
+class Tables:
+    """A factorisation as one matrix-vector product needs it; all arrays float32."""
+
+    users: Floats  # (users, d + 1) the last column a bias
+    items: Floats  # (d, items)
+    biases: Floats  # (items,)
+    fold_in: RidgeFoldIn
+
+    def row_of(self, who: Asker) -> Floats:
+        """The vector and the bias of a user: (d + 1,)."""
+        if who.code != UNKNOWN:
+            return self.users[who.code]
+        with torch.inference_mode():
+            return self.fold_in.vectors(pack([who.history]))[0].numpy()
 
 
 def _tables_of(artifact: Artifact) -> Tables | None:
-    """User rows, item vectors as columns, and item biases of a factorisation; None for other models."""
+    """The tables of a factorisation; None for other models."""
     scorer = artifact.scorer
     if not isinstance(scorer, Factorization):
         return None
@@ -203,7 +238,7 @@ def _tables_of(artifact: Artifact) -> Tables | None:
         raise ArtifactError(
             "The model has vectors that are not numbers; training broke down, so fit it again."
         )
-    return users, np.ascontiguousarray(items[:, :-1].T), bias
+    return Tables(users, np.ascontiguousarray(items[:, :-1].T), bias, scorer.ridge_fold_in())
 
 
 def _unit_of(artifact: Artifact) -> torch.Tensor | None:

@@ -27,7 +27,8 @@ def make_server(service: Service, tls: Tls = _PLAIN) -> uvicorn.Server:
         make_app(service),
         http=OneWriteProtocol,
         access_log=False,
-        log_level="warning",
+        log_level="error",  # its warnings are one line for each malformed request, which anybody can send
+        ws="none",
         lifespan="on",
         timeout_keep_alive=30,
         backlog=BACKLOG,
