@@ -21,6 +21,15 @@ def test_a_pair_set_contains_what_was_put_in_and_nothing_else(pairs: list[tuple[
     assert {(u, i) for u, i in zip(grid_users[found], grid_items[found], strict=True)} == set(pairs)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_repeated_pairs_count_once_however_few_are_worked_on_at_a_time(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("towpath.mapped.CHUNK_ROWS", rows)
+    pairs = PairSet(events([(0, 0), (0, 0), (0, 0), (0, 2), (1, 1), (1, 1), (1, 4)], users=3, items=5))
+    assert pairs.items_per_user().tolist() == [2, 2, 0]
+
+
 def test_negatives_are_never_training_items() -> None:
     train = small_interactions()
     drawn = NegativeSampler(train).sample(train.users.astype(np.int64), 5, Rng(0).numpy("negatives"))

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from towpath.data.interactions import Histories, Interactions
 from towpath.errors import DataError
 from towpath.kernels.pair_search import PairSearch
+from towpath.mapped import chunks
 
 # Rounds of drawing before the few users who own almost everything are served from an explicit list.
 _ROUNDS = 31
@@ -18,10 +19,7 @@ class PairSet:
         # Sorted, not hashed as np.unique does: the keys come nearly in order, and this is ten times faster.
         keys = events.pair_keys()
         keys.sort()
-        repeated = keys[1:] == keys[:-1]
-        if repeated.any():
-            keys = keys[np.append(True, ~repeated)]
-        self._search = PairSearch(keys, events.n_users, events.n_items)
+        self._search = PairSearch(_without_repeats(keys), events.n_users, events.n_items)
 
     def contains(self, users: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each pair (users[i], items[i]) is in the set: (n,)."""
@@ -36,6 +34,17 @@ class PairSet:
     def items_per_user(self) -> NDArray[np.int64]:
         """How many different items each user has: (n_users,)."""
         return np.diff(self._search.pairs.starts)
+
+
+def _without_repeats(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ascending keys from 0 on, each once: moved up where they lie, since they may be many in a mapped file."""
+    end, last = 0, -1
+    for some in chunks(len(keys)):
+        first_ones = keys[some][np.diff(keys[some], prepend=last) > 0]
+        last = keys[some][-1]
+        keys[end : end + len(first_ones)] = first_ones
+        end += len(first_ones)
+    return keys[:end]
 
 
 class NegativeSampler:
