@@ -34,8 +34,8 @@ DOORS = {
     "draws random numbers": ("rng.py",),
     "moves parameters": ("training/optimiser.py",),
     "looks at a clock": ("training/loop.py", "serving/clock.py"),
-    # Spark is another process, which finds its Java and its settings there.
-    "asks the environment": ("cli/", "data/spark_session.py"),
+    # Spark and torchrun are other processes, which find their settings there.
+    "asks the environment": ("cli/", "data/spark_session.py", "serving/together.py"),
     "replaces files": ("files.py", "data/fetch.py"),
     # A pool hands its workers what they need through a global of their own process.
     "keeps global state": ("experiments/pool.py",),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from event_files import write_events
+from towpath.serving.together import NEW_STORE_EACH_TIME
 from training.test_distributed import fit_words, losses
 
 HOSTS = {"towpath-a": "10.213.7.1", "towpath-b": "10.213.7.2"}
@@ -53,7 +54,7 @@ def start(host: str, run: Path) -> subprocess.Popen[str]:
     words += ["--rdzv-conf", f"is_host={str(host == leader).lower()}", "-m", "towpath.serving.together"]
     return subprocess.Popen(
         ["ip", "netns", "exec", host, sys.executable, "-m", "torch.distributed.run", *words, str(run)],
-        env={**os.environ, "GLOO_SOCKET_IFNAME": "cable", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, **NEW_STORE_EACH_TIME, "GLOO_SOCKET_IFNAME": "cable", "OMP_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
         text=True,
     )

@@ -132,7 +132,9 @@ def test_two_processes_train_as_one_does(tmp_path: Path, case: str) -> None:
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), abs=1e-6)
     one, two = (load_file(tmp_path / run / "artifact" / "model.safetensors") for run in ("one", "two"))
     for key, tensor in one.items():
-        torch.testing.assert_close(two[key], tensor, atol=1e-4, rtol=1e-4)
+        # The bias of the keys has no effect on a softmax: its gradient is rounding, which Adam scales up.
+        if not key.endswith("inputs.bias"):
+            torch.testing.assert_close(two[key], tensor, atol=1e-4, rtol=1e-4)
 
 
 def ranks_of(run: Path) -> list[int]:

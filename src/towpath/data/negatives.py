@@ -37,7 +37,7 @@ class PairSet:
 
 
 def _without_repeats(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Ascending keys from 0 on, each once: moved up where they lie, since they may be many in a mapped file."""
+    """Ascending keys from 0 on, each once: moved up where they lie, as they may fill a mapped file."""
     end, last = 0, -1
     for some in chunks(len(keys)):
         first_ones = keys[some][np.diff(keys[some], prepend=last) > 0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from towpath.boundary import reason_of
 from towpath.data.sql import FUNCTIONS
 from towpath.errors import DataError
 
@@ -97,7 +98,8 @@ class SparkEngine:
 
     def _run(self, statement: str) -> "DataFrame":
         # A backslash is an ordinary character to DuckDB, and to Spark only if there are two.
-        return self.session.sql(statement.replace("\\", "\\\\"))
+        with spark_errors():
+            return self.session.sql(statement.replace("\\", "\\\\"))
 
 
 class SparkAnswer:
@@ -150,13 +152,18 @@ def spark_errors(
     say: Callable[[str], str] = lambda reason: f"Spark could not go on: {reason}.",
 ) -> Iterator[None]:
     """A failure of a job as one sentence; mistakes in statements are our bugs and stay what they are."""
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JJavaError, Py4JNetworkError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
     try:
         yield
     except (AnalysisException, ParseException):
         raise
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise DataError(
+            f"Spark's Java process does not answer any more ({reason_of(error)}); it may have been short of "
+            "memory (spark.driver.memory), so give it more and start again."
+        ) from error
     except (Py4JJavaError, PySparkException) as error:
         raise DataError(say(_reason(str(error)))) from error
 

@@ -1,5 +1,7 @@
 """A run that several processes train; each of them starts with `python -m towpath.serving.together RUN`."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +20,11 @@ from towpath.transport.settings import TransportSettings, refuse_soft_sharing
 
 # How often a run goes on from its last complete epoch after a process was lost.
 RESTARTS = 3
+# Otherwise processes that start again may read the addresses of those that are gone, and fail to find them.
+NEW_STORE_EACH_TIME = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
+_REASON = re.compile(r"Error: \S")
 METHODS = ("plain", "transport")  # those that several processes can share
 
 
@@ -86,12 +91,15 @@ def train_here(run: Path, workers: int) -> None:
         str(run),
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "torch.distributed.run", *words],
+        env={**os.environ, **NEW_STORE_EACH_TIME},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
-        last = next(
-            (line for line in reversed(done.stderr.splitlines()) if "Error: " in line), "no reason said"
-        )
+        # The last line that gives a reason: torch adds one of its own, which does not.
+        last = next((line for line in reversed(done.stderr.splitlines()) if _REASON.search(line)), "not said")
         raise TrainingError(
             f"Training {run} by {workers} workers failed {RESTARTS + 1} times (last: {last.strip()[:200]}); "
             "go on with --resume when that is mended."
