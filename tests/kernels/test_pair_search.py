@@ -66,3 +66,19 @@ def test_what_is_drawn_is_unknown_but_at_the_places_that_are_named(many: PairSea
     np.testing.assert_array_equal(np.flatnonzero(known), still_open)
     assert len(still_open) > 0
     assert len(many.draw_unknown(users, items, 0, np.random.default_rng(5), 31)) == 0
+
+
+@pytest.mark.parametrize("n_items", [40, 100_000])  # a bit for every pair, and a filter
+def test_open_weights_are_those_of_pairs_that_are_not_known(n_items: int) -> None:
+    rng = np.random.default_rng(3)
+    keys = np.unique(rng.integers(30, size=400) * n_items + rng.integers(40, size=400))
+    search = PairSearch(keys, 30, n_items)
+    users, items = np.arange(5, 25), rng.permutation(40)[:11]
+    each = rng.random(len(users), dtype=np.float32)
+    known = np.isin(users * n_items + items[:, None], keys)
+    found, plainly = np.empty((2, len(items), len(users)), np.float32)
+    total = search.open_weights(users, items, each, found)
+    assert np.array_equal(found, np.where(known, 0, each)) and known.any()
+    assert total == pytest.approx(found.sum(dtype=np.float64), rel=1e-6)
+    assert search.open_weights_plainly(users, items, each, plainly) == pytest.approx(total, rel=1e-6)
+    assert np.array_equal(found, plainly)

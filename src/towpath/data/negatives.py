@@ -25,6 +25,16 @@ class PairSet:
         """Whether each pair (users[i], items[i]) is in the set: (n,)."""
         return self._search.contains(users, items)
 
+    def open_weights(
+        self,
+        users: NDArray[np.int64],
+        items: NDArray[np.int64],
+        each: NDArray[np.float32],
+        out: NDArray[np.float32],
+    ) -> float:
+        """Fill out (s, n) with each (n,), and 0 where (users[n], items[r]) is in the set; the sum of all."""
+        return self._search.open_weights(users, items, each, out)
+
     def draw_others(
         self, users: NDArray[np.int64], items: NDArray[np.int64], begin: int, rng: np.random.Generator
     ) -> NDArray[np.int64]:

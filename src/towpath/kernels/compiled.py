@@ -210,6 +210,22 @@ def _settle(pairs: Any, users: Any, items: Any, found: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
+def open_weights(pairs: Any, users: Any, items: Any, each: Any, out: Any) -> float:
+    """Fill out (s, n) with each (n,), and 0 where (users[n], items[r]) is among the `KnownPairs`; its sum."""
+    found, total = np.empty(len(users), np.uint8), 0.0
+    same = np.empty(len(users), np.int64)
+    for r in range(len(items)):
+        row, part = out[r], np.float32(0)
+        same[:] = items[r]
+        known_pairs(pairs, users, same, found)
+        for n in range(len(users)):
+            row[n] = each[n] * np.float32(np.uint8(1) - found[n])
+            part += row[n]
+        total += part
+    return total
+
+
+@njit(cache=True, nogil=True)
 def draw_unknown(pairs: Any, users: Any, rng: Any, rounds: int, begin: int, items: Any) -> Any:
     """Fill items (b, k) from column `begin` on with draws from the catalogue, known ones redrawn.
 

@@ -106,7 +106,9 @@ def head_gradients(
     loops.head_gradients(*arrays(*tables, *pairs, *members, *found))
     if block is not None:
         places = of_users.places[1], of_items.places[1]
-        given = (*tables, block.users, block.items, *places, block.weights, *members, *found)
+        # Heads that no pair of the block counts for are left out.
+        prices = members.prices * (block.weights.amax((0, 2)) > 0)[:, None]
+        given = (*tables, block.users, block.items, *places, block.weights, prices, members.l2, *found)
         loops.block_gradients(*arrays(*given))
     return of_users.whole(found.users, tables.users), of_items.whole(found.items, tables.items), found.bias
 

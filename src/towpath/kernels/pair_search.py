@@ -71,6 +71,32 @@ class PairSearch:
             found[maybe] = self.pairs.keys[places] == keys[maybe]
         return found
 
+    def open_weights(
+        self,
+        users: NDArray[np.int64],
+        items: NDArray[np.int64],
+        each: NDArray[np.float32],
+        out: NDArray[np.float32],
+    ) -> float:
+        """Fill out (s, n) with each (n,), and 0 where (users[n], items[r]) is known; the sum of all."""
+        if not AVAILABLE:
+            return self.open_weights_plainly(users, items, each, out)
+        from towpath.kernels import compiled
+
+        return compiled.open_weights(self.pairs, users, items, each, out)
+
+    def open_weights_plainly(
+        self,
+        users: NDArray[np.int64],
+        items: NDArray[np.int64],
+        each: NDArray[np.float32],
+        out: NDArray[np.float32],
+    ) -> float:
+        """The same by numpy."""
+        known = self.contains_plainly(np.tile(users, len(items)), np.repeat(items, len(users)))
+        out[:] = np.where(known.reshape(out.shape), np.float32(0), each)
+        return float(out.sum(dtype=np.float64))
+
     def draw_unknown(
         self,
         users: NDArray[np.int64],

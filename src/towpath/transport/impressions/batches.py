@@ -39,7 +39,8 @@ class LibraryBatches:
         self.elsewhere = np.ones(len(log), np.float32)  # 0: chosen by a model trained on this log
         self._users, self._items = log.users.astype(np.int64), log.items.astype(np.int64)
         self._clicks = np.asarray(log.labels).astype(np.float32)
-        self._shown, self._clicked = PairSet(log), PairSet(train)
+        self._shown, self._clicked = PairSet(log), PairSet(log.where(self._clicks > 0))
+        self._clicked_or_held: PairSet | None = None  # made when it is asked for
         self._draws = draws
         self._batch_size = batch_size or min(_LARGEST, max(_SMALLEST, len(log) // _STEPS))
 
@@ -71,12 +72,12 @@ class LibraryBatches:
         per_user = {head: np.add.reduceat(each, first) for head, each in counted.items()}
         block = np.zeros((len(drawn), HEADS, len(first)), np.float32)
         totals = np.full(HEADS, len(users), np.float32)
-        for head, closed in self._closed(users[first], drawn, held_out).items():
-            counts = np.where(
-                closed, np.float32(0), per_user[head] * np.float32(self._draws.weight / len(drawn))
-            )
-            totals[head] = max(1, per_user[head].sum() + counts.sum())
-            np.divide(counts, totals[head], out=block[:, head])
+        for head, each in per_user.items():
+            share = each * np.float32(self._draws.weight / len(drawn))
+            closed = self._closed(head, held_out)
+            drawn_weight = closed.open_weights(users[first], drawn, share, block[:, head])
+            totals[head] = max(1, each.sum() + drawn_weight)
+            block[:, head] /= totals[head]
         targets, weights = np.ones((2, len(rows), 1, HEADS), np.float32)
         targets[:, 0, RELEVANCE] = clicks
         for head, each in counted.items():
@@ -87,12 +88,12 @@ class LibraryBatches:
             BlockTask(*map(torch.from_numpy, (users[first], drawn, block))),
         )
 
-    def _closed(
-        self, users: NDArray[np.int64], drawn: NDArray[np.int64], held_out: HeldOut | None
-    ) -> dict[int, NDArray[np.bool_]]:
-        """Which drawn items are no negatives of each user, for each head that has some: (s, n)."""
-        pairs, shape = (np.tile(users, len(drawn)), np.repeat(drawn, len(users))), (len(drawn), len(users))
-        clicked = self._clicked.contains(*pairs)
-        if held_out is not None:
-            clicked |= held_out.pairs.contains(*pairs)
-        return {LIKENESS: self._shown.contains(*pairs).reshape(shape), CLICK: clicked.reshape(shape)}
+    def _closed(self, head: int, held_out: HeldOut | None) -> PairSet:
+        """The pairs that are no negatives of this head."""
+        if head == LIKENESS:
+            return self._shown
+        if held_out is None:
+            return self._clicked
+        if self._clicked_or_held is None:
+            self._clicked_or_held = PairSet(self.impressions.where((self._clicks > 0) | held_out.mask))
+        return self._clicked_or_held
