@@ -221,7 +221,7 @@ def open_weights(pairs: Any, users: Any, items: Any, each: Any, out: Any) -> flo
         for n in range(len(users)):
             row[n] = each[n] * np.float32(np.uint8(1) - found[n])
             part += row[n]
-        total += part
+        total += float(part)
     return total
 
 

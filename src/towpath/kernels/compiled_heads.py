@@ -161,7 +161,7 @@ def _inner_products(q: Any, PT: Any, out: Any) -> None:
 def _add_products(slopes: Any, q: Any, PT: Any, to_q: Any, to_PT: Any) -> None:
     """to_q += slopes PT', and to_PT += q' slopes: what the inner products of four items send back.
 
-    slopes: (4, n), q, to_q: (4, d), PT, to_PT: (d, n). Four at a time, since each row of PT comes once for all.
+    slopes: (4, n), q, to_q: (4, d), PT, to_PT: (d, n). Four at a time: each row of PT comes once for all.
     """
     s0, s1, s2, s3 = slopes[0], slopes[1], slopes[2], slopes[3]
     for j in range(PT.shape[0]):
@@ -258,7 +258,7 @@ def _add_member(
 
 @njit(cache=True, fastmath=_FAST, nogil=True, error_model="numpy", inline="always")
 def _lay_side_by_side(P: Any, rows: Any, PT: Any) -> None:
-    """Put the rows of a table into the columns of PT, four at a time, so that what is written lies together."""
+    """Put the rows of a table into the columns of PT, four at a time: what is written lies together."""
     whole = len(rows) - len(rows) % 4
     for n in range(0, whole, 4):
         p0, p1, p2, p3 = P[rows[n]], P[rows[n + 1]], P[rows[n + 2]], P[rows[n + 3]]

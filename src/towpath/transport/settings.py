@@ -43,9 +43,6 @@ class TransportSettings(LibrarySettings):
         description="`normalised` measures, or the paper's raw sums (`literal`), whose game degenerates.",
     )
 
-    target_distance: float | None = Field(
-        None, ge=0, description="If set, the penalty is learned so that the distance stays below this (rho)."
-    )
     penalty_rate: float = Field(0.05, gt=0, description="Step of the penalty when target_distance is set.")
 
     floor: float = Field(0.7, ge=0, description="Smallest weight; keeps every pair in the game.")
@@ -63,7 +60,6 @@ class TransportSettings(LibrarySettings):
         "items (`sampled`) or the user's true threshold over the catalogue (`exact`), or pairs drawn from "
         "f's own lists (`ranking`).",
     )
-    list_length: int = Field(10, ge=1, description="How many items a user is shown: the K of top-K.")
     pool: int = Field(100, ge=1, description="Unseen items a pair is ranked against when domain=sampled.")
     relaxation: Relaxation = Field("hard", description="Gradient of being shown: none (`hard`) or `soft`.")
     temperature: float = Field(1.0, gt=0, description="Width of the soft threshold, in units of the score.")

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from small_impressions import small_log, small_world
+from towpath.errors import ConfigError
 from towpath.evaluation.evaluate import evaluate
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
@@ -123,9 +124,19 @@ def test_the_penalty_goes_from_shown_only_to_imitation() -> None:
             "shown_share"
         ]
 
-    assert members_of(LibrarySettings(penalty=0.0))[0].prices == (0.0, 1.0, 0.0)
-    assert members_of(LibrarySettings(penalty=4.0))[0].prices == (1.0, 0.25, 0.0)
-    assert seen(0.0) < seen(1.0) < seen(20.0)
+    assert {member.prices for member in members_of(LibrarySettings(penalty=0.0))} == {(0.0, 1.0, 0.0)}
+    assert seen(0.0) < seen(0.1) < seen(20.0)
+
+
+def test_a_distance_finds_its_penalty() -> None:
+    def last(distance: float, model: str = "mf") -> dict[str, float]:
+        return fit(
+            LOG, Recipe(model, "transport", FAST | {"target_distance": distance, "library_epochs": 15})
+        ).history[-1]
+
+    assert last(100.0)["penalty"] == 0 < last(0.0)["penalty"]
+    with pytest.raises(ConfigError, match="target_distance is for the model mf"):
+        last(1.0, "ncf")
 
 
 def test_clicks_alone_play_the_game() -> None:

@@ -32,7 +32,7 @@ class HeldOut:
         if not 0 < self.clicks.sum() < len(rows):
             raise DataError(
                 f"The weights of the members need held-out impressions of both kinds, but of {len(rows):,} "
-                f"{int(self.clicks.sum()):,} were clicked; bring more data, or set penalty."
+                f"{int(self.clicks.sum()):,} were clicked; bring more data, or set penalty=0."
             )
 
     def open_pairs(self, batch: ImpressionBatch) -> Tensor:

@@ -13,7 +13,14 @@ from towpath.transport.impressions.batches import Draws, LibraryBatches
 from towpath.transport.impressions.deploy import Sum, fill, sum_of_members
 from towpath.transport.impressions.held_out import HeldOut
 from towpath.transport.impressions.library import Library
-from towpath.transport.impressions.members import RELEVANCE, fixed_weights, member_task, members_of
+from towpath.transport.impressions.members import (
+    LIKENESS,
+    RELEVANCE,
+    likeness_alone,
+    member_task,
+    members_of,
+)
+from towpath.transport.impressions.price import Distance
 from towpath.transport.impressions.settings import LibrarySettings
 from towpath.transport.impressions.stack import Stack, stack_heads
 from towpath.transport.impressions.targets import likeness_rows
@@ -27,11 +34,13 @@ class ImpressionLearner(Learner):
 
     The first half of the epochs does without the held-out impressions, which then give the weights. The
     second half trains the members from a new start on all impressions: to go on from the first half is as
-    good on validation and gives two to three percent fewer true clicks. Where the penalty is set there is
-    one half only.
+    good on validation and gives two to three percent fewer true clicks.
+
+    Where the penalty is set, or found by a distance, held-out impressions weigh the heads of relevance alone,
+    and the score is  relevance + penalty * likeness.  A penalty of 0 has one half, of shown pairs alone.
     """
 
-    numbers = ("log_loss", "rank_loss")
+    numbers = ("log_loss", "rank_loss", "penalty")
 
     def __init__(self, task: TrainingTask, settings: LibrarySettings) -> None:
         scorer, training, rng = task.scorer, task.training, task.rng
@@ -46,16 +55,20 @@ class ImpressionLearner(Learner):
         self.library = Library(scorer.sizes, self._tasks, settings.member_dim)
         self._clip_norm = training.clip_norm
         self._begin("library")
-        halves = 2 if settings.penalty is None else 1
+        halves = 1 if settings.relevance_only else 2
         most = max(1, training.epochs // halves)
         self._first = min(most, settings.epochs_for(len(self._batches.impressions)))
         self._held_out: HeldOut | None = None
         self.log_loss = 0.0  # of the held-out impressions, by the last weights
         self.rank_loss = 0.0  # share of the sum that the deployed rank could not hold
-        if settings.penalty is None:
-            self._held_out = HeldOut(self._batches.impressions, settings.held_out, rng)
+        self.penalty = settings.penalty or 0.0
+        if settings.relevance_only:
+            self.library.weights.copy_(self._tasks.prices / len(self._members))
         else:
-            self.library.weights.copy_(fixed_weights(self._members))
+            self._held_out = HeldOut(self._batches.impressions, settings.held_out, rng)
+        self._distance: Distance | None = None
+        if settings.target_distance is not None:
+            self._distance = Distance(task.train, self._batches.impressions, settings.list_length, rng)
 
     @property
     def own_epochs(self) -> int:
@@ -86,8 +99,10 @@ class ImpressionLearner(Learner):
         if held_out is not None and (number % _DEPLOY_EVERY == 1 or number == self._first):
             self.log_loss = self.weigh(held_out)
         if number % _DEPLOY_EVERY == 1 or number == self._first or number >= self.own_epochs:
+            self._set_price()
             self.rank_loss = fill(self._factorization, self.deployed())
-        return {"loss": self.log_loss, "rank_loss": self.rank_loss}
+        known = {"penalty": self.penalty} if self._settings.priced else {}
+        return {"loss": self.log_loss, "rank_loss": self.rank_loss, **known}
 
     def task_of(self, pairs: HeadTask, block: BlockTask) -> tuple[HeadTask, BlockTask]:
         """What the heads are to say of the impressions and the draws of a batch."""
@@ -106,18 +121,40 @@ class ImpressionLearner(Learner):
         """Find the weights of the heads by held-out impressions; their log loss."""
         stack = self._stack(held_out)
         self.library.weights.zero_()
-        self.library.weights[self._trained] = torch.from_numpy(stack.weights[:-1]).float()
+        self.library.weights[self._weighed] = torch.from_numpy(stack.weights[:-1]).float()
         return stack.log_loss
+
+    def _set_price(self) -> None:
+        """Let likeness to the log count by the penalty, which a distance may have to find first."""
+        if not self._settings.priced or self._settings.relevance_only:
+            return
+        alone = likeness_alone(self._members)
+        self.library.weights[LIKENESS] = 0
+        if self._distance is not None and self._settings.target_distance is not None:
+            relevance, likeness = (
+                sum_of_members(self.library.tables, weights) for weights in (self.library.weights, alone)
+            )
+            self.penalty = self._distance.price(relevance, likeness, self._settings.target_distance)
+        self.library.weights.add_(self.penalty * alone)
 
     def _stack(self, held_out: HeldOut) -> Stack:
         users, items = held_out.users, held_out.items
         logits, own = self.library.logits(users, items), self.library.user_biases(users)
         # How often a user clicks at all ranks nothing, but it must be known to tell what does.
         clicking = own[:, RELEVANCE, self._trained[RELEVANCE]].mean(1)
-        scores = torch.cat([(logits - own)[:, self._trained], clicking[:, None]], dim=1)
+        scores = torch.cat([(logits - own)[:, self._weighed], clicking[:, None]], dim=1)
         return stack_heads(scores.double().numpy(), held_out.clicks, self._settings.stack_ridge)
 
     @property
     def _trained(self) -> Tensor:
         """The heads of members that are trained: (H, M)."""
         return self._tasks.prices > 0
+
+    @property
+    def _weighed(self) -> Tensor:
+        """Those that held-out impressions weigh: all, or those of relevance where likeness has a price."""
+        if not self._settings.priced:
+            return self._trained
+        of_relevance = torch.zeros_like(self._trained)
+        of_relevance[RELEVANCE] = self._trained[RELEVANCE]
+        return of_relevance

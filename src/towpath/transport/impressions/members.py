@@ -38,23 +38,19 @@ class Member:
 
 
 def members_of(settings: LibrarySettings) -> list[Member]:
-    """The library, or, where the penalty is set, the members that have it.
-
-    A penalty of lambda trains r + lambda e: nothing but the risk on the logged domain at 0, and ever more of
-    what was shown as it grows. The larger of the two weights is one.
-    """
-    lam = settings.penalty
-    if lam is None:
-        joint = [Member(mix, l2) for mix in JOINT for l2 in settings.library_l2]
-        # A head alone, which nothing else holds up, would die of the larger penalties.
-        return joint + [Member(mix, min(settings.library_l2)) for mix in ALONE]
-    most = max(1.0, lam)
-    return [Member((lam / most, 1 / most, 0.0), l2) for l2 in settings.library_l2]
+    """The library; with a penalty of 0, members that learn nothing but the risk on the logged domain."""
+    if settings.relevance_only:
+        return [Member(ALONE[RELEVANCE], l2) for l2 in settings.library_l2]
+    joint = [Member(mix, l2) for mix in JOINT for l2 in settings.library_l2]
+    # A head alone, which nothing else holds up, would die of the larger penalties.
+    return joint + [Member(mix, min(settings.library_l2)) for mix in ALONE]
 
 
-def fixed_weights(members: Sequence[Member]) -> Tensor:
-    """How heads are added where the penalty is set: as in the losses, members alike: (H, M)."""
-    return member_task(members).prices / len(members)
+def likeness_alone(members: Sequence[Member]) -> Tensor:
+    """The weights (H, M) of likeness to the log, as the member says it that learns nothing else."""
+    weights = torch.zeros(HEADS, len(members))
+    weights[LIKENESS, [member.prices for member in members].index(ALONE[LIKENESS])] = 1
+    return weights
 
 
 def member_task(members: Sequence[Member]) -> MemberTask:

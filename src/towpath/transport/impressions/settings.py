@@ -26,6 +26,13 @@ class LibrarySettings(Settings):
         "impressions: chosen by held-out impressions; on clicks alone: 1, the price of the distance between "
         "what is learned from and what is shown.",
     )
+    target_distance: float | None = Field(
+        None,
+        ge=0,
+        description="If set, the penalty is learned so that the distance stays below this (rho). On a log of "
+        "impressions 0 means lists that are as much like the log as what was shown, 1 like random pairs.",
+    )
+    list_length: int = Field(10, ge=1, description="How many items a user is shown: the K of top-K.")
     library_l2: tuple[float, ...] = Field(
         (0.02, 0.06),
         min_length=1,
@@ -74,6 +81,16 @@ class LibrarySettings(Settings):
         description="Most passes over the impressions of a model other than mf; how many it gets is chosen "
         "by held-out impressions.",
     )
+
+    @property
+    def relevance_only(self) -> bool:
+        """Whether nothing but the risk on the logged domain is learned."""
+        return self.penalty == 0 and self.target_distance is None
+
+    @property
+    def priced(self) -> bool:
+        """Whether likeness to the log has a price that is set, by itself or by a distance."""
+        return self.penalty is not None or self.target_distance is not None
 
     def draws_for(self, items: int) -> int:
         """Items that are drawn for a batch from a catalogue of so many."""

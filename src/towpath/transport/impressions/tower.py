@@ -7,6 +7,7 @@ from torch.nn.functional import softplus
 
 from towpath.data.interactions import Interactions
 from towpath.device import device_of
+from towpath.errors import ConfigError
 from towpath.models.headed import Headed, with_heads
 from towpath.models.scorer import Context, Scorer
 from towpath.rng import Rng
@@ -35,6 +36,11 @@ class TowerLearner(Learner):
 
     def __init__(self, task: TrainingTask, settings: LibrarySettings) -> None:
         scorer, train, training, rng = task.scorer, task.train, task.training, task.rng
+        if settings.target_distance is not None:
+            raise ConfigError(
+                "On a log of impressions target_distance is for the model mf; with other models set penalty, "
+                "or solver=game."
+            )
         self._training, self._settings, self._rng = training, settings, rng
         self._batches = ImpressionBatches(train, settings.library_negatives, training.batch_size)
         self._elsewhere = likeness_rows(self._batches.impressions, settings)
