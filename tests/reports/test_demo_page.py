@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from towpath.experiments.demo import demonstrate
@@ -36,6 +38,25 @@ def test_page_tells_the_numbers_that_came_out(demo):
     for row in summary_table(demo).rows:
         assert show(row[-1], 3) in html
     assert f"{demo.oracle()['best possible']:.2f}" in html
+
+
+def test_what_each_learns_from_is_told_and_what_becomes_of_it_if_it_is_there(demo):
+    html = to_html(demo_page(demo))
+    assert "clicks, with items that were not clicked as negatives" in html
+    assert "Imitation stays near the log" not in html
+    one = replace(demo.results[1], name="imitation")  # for the second, which is told of as if it imitated
+    differences = tuple(
+        replace(gap, a="imitation" if gap.a == demo.results[1].name else gap.a)
+        for gap in demo.comparison.differences
+    )
+    imitating = replace(
+        demo,
+        results=(demo.results[0], one, *demo.results[2:]),
+        comparison=replace(demo.comparison, differences=differences),
+    )
+    told = to_html(demo_page(imitating))
+    assert f"Imitation stays near the log ({1 - one.tried_share:.0%} never tried)" in told
+    assert f"earns {one.mean('rel'):.2f}: it is about" in told
 
 
 def test_rounds_are_told(demo):

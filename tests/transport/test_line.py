@@ -1,6 +1,6 @@
 import numpy as np
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
 
@@ -22,6 +22,7 @@ def tensors(measure: list[tuple[float, float]]) -> tuple[torch.Tensor, torch.Ten
     return points.contiguous(), weights / weights.sum()
 
 
+@settings(deadline=None)  # the first call loads scipy
 @given(measures, measures)
 def test_distance_and_critic_agree_with_scipy(first: list, second: list) -> None:
     (x, a), (y, b) = tensors(first), tensors(second)

@@ -12,13 +12,22 @@ from towpath.stats.estimate import Estimate
 
 _PAIRED = f"Difference to {BASELINE}, paired by user and seed."
 _KINDS = {
-    "popularity": "popularity shows everyone what most people clicked",
-    "plain": "plain is matrix factorisation of the clicks, with items that were not clicked as negatives",
-    "ipw": "ipw trains the same, but clicks on rarely shown items count more",
-    "shown": "shown learns only from what was shown: what was clicked and what was not",
-    "imitation": "imitation learns what was shown and ignores the clicks",
-    "transport": "transport learns relevance from what was shown, and stays as near to the log as held-out "
-    "impressions say it should",
+    "popularity": "shows everyone what most people clicked",
+    "plain": "clicks, with items that were not clicked as negatives",
+    "ipw": "the same, but clicks on rarely shown items count more",
+    "shown": "shown pairs alone: what was clicked and what was not",
+    "imitation": "what was shown, whether it was clicked or not",
+    "transport": "both, and how near to the log to stay, by impressions that it holds out",
+}
+# What becomes of those that learn from impressions; where one is missing, its sentence is.
+_STORY = {
+    "shown": "Learning from shown pairs alone tells clicks among them apart, but it never learns what the "
+    "rest of the catalogue is like, and recommends from there: {untried:.0%} of its lists were never tried, "
+    "and it earns {clicks:.2f} clicks.",
+    "imitation": "Imitation stays near the log ({untried:.0%} never tried) and earns {clicks:.2f}: it is "
+    "about as good as the earlier recommender was.",
+    "transport": "Transport learns both questions on one representation and lets held-out impressions say "
+    "how much each counts: {untried:.0%} never tried, {clicks:.2f} clicks.",
 }
 _BARS = "95 % normal interval over users"
 # Points of the curve of what was shown: enough for the eye.
@@ -108,7 +117,8 @@ def _shown_figure(demo: Demonstration) -> Figure:
 
 
 def _offline_section(demo: Demonstration) -> Section:
-    kinds = [_KINDS.get(result.name, result.name) for result in demo.results]
+    names = [result.name for result in demo.results]
+    kinds = Table(("recommender", "learns from"), tuple((name, _KINDS.get(name, "")) for name in names))
     test = (
         "The usual test hides each user's last click and asks whether the recommender puts it among its "
         f"first {K}. The share of users for whom it does is called Hit@{K}. Ranked against the whole "
@@ -121,9 +131,7 @@ def _offline_section(demo: Demonstration) -> Section:
         axis=f"Hit@{K}, full ranking, hidden clicks",
         caption=f"Share of users whose hidden click is in the list of {K}; bars: {_BARS}.",
     )
-    return Section(
-        "What the log says about each recommender", (f"{'; '.join(kinds)}.", test), figures=(chart,)
-    )
+    return Section("What the log says about each recommender", (test,), (kinds,), (chart,))
 
 
 def _truth_section(demo: Demonstration) -> Section:
@@ -137,8 +145,15 @@ def _truth_section(demo: Demonstration) -> Section:
         caption=f"Dashed lines: random choice, and the best possible list. Bars: {_BARS}.",
         marks=demo.oracle(),
     )
+    told = {result.name: result for result in demo.results}
+    story = " ".join(
+        sentence.format(untried=1 - told[name].tried_share, clicks=told[name].mean("rel"))
+        for name, sentence in _STORY.items()
+        if name in told
+    )
     tables = (summary_table(demo), difference_table(demo))
-    return Section("What each would really earn", (text,), tables, (chart,))
+    texts = (text, story) if story else (text,)
+    return Section("What each would really earn", texts, tables, (chart,))
 
 
 def _lists_section(demo: Demonstration) -> Section:
