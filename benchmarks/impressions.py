@@ -3,7 +3,13 @@
     python -m benchmarks.impressions --worlds 500-509 --exploration 0 .1 .5 1       latent worlds, 700 x 400
     python -m benchmarks.impressions --worlds 500-509 --exploration 0 .5 --taste .2 .9
     python -m benchmarks.impressions --worlds 500-509 --size default                     1,500 x 800, 60 shown
-    python -m benchmarks.impressions --worlds 500-502 --models ncf wide_deep --methods plain transport
+    python -m benchmarks.impressions --worlds 500-501 --exploration 0 .5 --suffix=-towers \
+        --models mf ncf attention wide_deep --methods plain transport
+    python -m benchmarks.impressions --worlds 500-504 --exploration 0 .5 --suffix=-game \
+        --methods plain shown game game-on-clicks transport
+
+`game` is the paper's game on impressions: f, w and g as models, the risk on shown pairs, a Wasserstein price.
+`game-on-clicks` is the same on clicks with sampled negatives.
 
 Every world is split and every method fitted with default settings; --set KEY=VALUE or METHOD.KEY=VALUE
 changes that. A finished fit is kept in --kept, named after world, seed and settings, not the code (empty
@@ -43,6 +49,13 @@ TUNED = tuple(
     for l2 in (0.002, 0.01, 0.02, 0.03)
     for rate in (0.003, 0.01)
 )
+
+# Names of rows that are a method with settings.
+GAME = {"solver": "game", "players": "models", "w": "mf", "g": "mf"}
+ROWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "game": ("transport", {**GAME, "pairs": "shown", "hard_negatives": 0}),
+    "game-on-clicks": ("transport", GAME),
+}
 
 Cell = dict[str, Any]  # the numbers of one fit; any JSON
 
@@ -114,7 +127,8 @@ def world_cells(settings: LatentWorld, asked: argparse.Namespace, kept: "Kept") 
 
 def fit_in_world(world: World, split: Split, about: Cell) -> Cell:
     """The numbers of one fit, in the world where it was made."""
-    recipe = Recipe(about["model"], about["method"], about["settings"], seed=0)
+    method, settings = ROWS.get(about["method"], (about["method"], {}))
+    recipe = Recipe(about["model"], method, {**settings, **about["settings"]}, seed=0)
     if about["method"] == "tuned":
         recipe = tuned_plain(split, about["model"], about["settings"])
     try:
