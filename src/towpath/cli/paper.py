@@ -1,7 +1,7 @@
 """towpath paper: the tables and figures of the paper, one command each."""
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from towpath.experiments.paper.experiment import Experiment
     from towpath.experiments.paper.jobs import JobStatus
     from towpath.experiments.paper.run import PaperConfig, Plan
+    from towpath.experiments.paper.searches import PaperSearch
 
 Names = Annotated[
     list[str], typer.Argument(metavar="NAME...", help="Tables and figures (towpath paper list), or all.")
@@ -49,7 +50,10 @@ class PaperOptions:
     ] = None
     tuned: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Use the best settings of towpath tune: a folder of its folders."),
+        typer.Option(
+            metavar="DIR",
+            help="Use the best settings of towpath tune: a folder of its folders; by default tuned in --out.",
+        ),
     ] = None
     set: Annotated[
         list[str] | None,
@@ -61,6 +65,21 @@ class PaperOptions:
             help="Treat code under this name as equal, instead of telling it by a digest of its source."
         ),
     ] = ""
+    any_code: Annotated[
+        bool,
+        typer.Option(
+            "--any-code",
+            help="Use stored results of other versions of the code too, instead of computing them again.",
+        ),
+    ] = False
+
+    @property
+    def tuned_folder(self) -> Path | None:
+        """The folder of searches: the one that was named, or that of the results if there is one."""
+        from towpath.experiments.paper.searches import TUNED
+
+        own = self.out / TUNED
+        return self.tuned or (own if own.is_dir() else None)
 
 
 def list_experiments(output: Output) -> None:
@@ -71,9 +90,9 @@ def list_experiments(output: Output) -> None:
     rows = []
     for one in EXPERIMENTS.values():
         counted = [
-            one.seeds if depends_on_seed(recipe.model) else 1
+            one.seeds_of(column) if depends_on_seed(recipe.model) else 1
             for benchmark in one.benchmarks
-            for recipe in one.columns_on(benchmark).values()
+            for column, recipe in one.columns_on(benchmark).items()
         ]
         rows.append((one.name, sum(counted), one.seeds, one.title))
     columns = ("name", "fits", "seeds", "title")
@@ -95,12 +114,15 @@ def plan(names: Names, options: PaperOptions, output: Output) -> None:
     """Say how many fits tables and figures need, how many are stored, and how many processor hours are left.
 
     Hours come from stored timings of the same fit, or else of its kind; where there are none, from the
-    published ones. Data sets are opened and worlds simulated, but nothing is fitted.
+    published ones. Rows called tune are the searches of towpath paper tune. Data sets are opened and worlds
+    simulated, but nothing is fitted.
     """
-    from towpath.experiments.paper.forecast import forecast
+    from towpath.experiments.paper.forecast import forecast, forecast_searches
     from towpath.experiments.result_store import open_store
 
-    rows = forecast(_plans(names, options, output), open_store(options.out, options.code))
+    store = open_store(options.out, options.code)
+    plans = _plans(names, options, output)
+    rows, searches = forecast(plans, store), forecast_searches(_searches(names, options), plans, store)
     fits, stored, hours = (sum(getattr(row, name) for row in rows) for name in ("fits", "stored", "hours"))
     result = {
         "fits": fits,
@@ -108,12 +130,58 @@ def plan(names: Names, options: PaperOptions, output: Output) -> None:
         "missing": fits - stored,
         "hours": hours,
         "wall_hours": hours / options.jobs,
+        "search_hours": sum(row.hours for row in searches),
+        "code": store.code,
+        "earlier": sum(row.earlier for row in rows),
         "experiments": [row.to_json() for row in rows],
+        "searches": [row.to_json() for row in searches],
     }
-    columns = ("experiment", "data", "fits", "stored", "missing", "hours", "measured")
-    lines = [tuple(row.to_json()[name] for name in columns) for row in rows]
-    lines.append(("all", "", fits, stored, fits - stored, hours, sum(row.measured for row in rows)))
-    output.show(result, Listing(f"Processor hours, {options.jobs} at a time", columns, lines))
+    # Short enough for a terminal of 80 columns; --json has the rest.
+    columns = ("fits", "stored", "earlier", "hours")
+    lines = [(row.folder, *(getattr(row, name) for name in columns)) for row in (*searches, *rows)]
+    lines.append(("all", *(sum(line[place] for line in lines) for place in range(1, 5))))
+    total = lines[-1][-1]
+    wall = f"{total / options.jobs:.1f} hours with --jobs {options.jobs}"
+    title = f"About {total:.1f} processor hours are missing: {wall}"
+    output.show(result, Listing(title, ("page", *columns), lines))
+
+
+def tune(names: Names, options: PaperOptions, output: Output) -> None:
+    """Tune the columns of tables and figures by validation, with as many candidates for each.
+
+    Every search has a folder in tuned below --out, which towpath paper run reads. Finished searches are not
+    made again. A simulation takes the settings of the data set that it is made from.
+    """
+    use_threads(1)
+    searches = _searches(names, options)
+    missing = [one for one in searches if not one.finished]
+    try:
+        with output.progress("Searching", len(missing)) as step:
+            for one in missing:
+                step(f"{one.location.name}, {one.column}")
+                one.run(options.jobs)
+    except KeyboardInterrupt:
+        raise Interrupted(stopped(options.out)) from None
+    found = [(one, *one.chosen()) for one in searches]
+    rows = [
+        (
+            one.location.name, one.column, f"{100 * score:.2f}",
+            " ".join(f"{name}={value}" for name, value in chosen.items()),
+        )
+        for one, chosen, score in found
+    ]  # fmt: skip
+    result = {
+        "searches": [
+            {
+                "data": one.location.name, "column": one.column, "folder": str(one.folder),
+                "validation_hit": score, "chosen": chosen,
+            }
+            for one, chosen, score in found
+        ]
+    }  # fmt: skip
+    output.show(
+        result, Listing("Best by validation Hit@10 (full)", ("data", "column", "Hit", "chosen"), rows)
+    )
 
 
 def run(names: Names, options: PaperOptions, output: Output) -> None:
@@ -139,15 +207,33 @@ def run(names: Names, options: PaperOptions, output: Output) -> None:
 def _plans(names: list[str], options: PaperOptions, output: Output) -> "list[Plan]":
     """One plan for each table or figure and data set; what cannot be is said before anything is computed."""
     use_threads(1)
+    from towpath.experiments.paper.earlier import EarlierResults, earlier_results
     from towpath.experiments.paper.run import plan
-    from towpath.experiments.result_store import refuse_earlier
+    from towpath.experiments.result_store import open_store, refuse_earlier
     from towpath.files import refuse_unwritable
 
     experiments = _selected(names, options)
     refuse_unwritable(options.out / "results")
     refuse_earlier(options.out)
+    earlier = earlier_results(open_store(options.out, options.code)) if options.any_code else EarlierResults()
+    # Data sets are large, so that all experiments on one come together.
+    opened = list(dict.fromkeys(one.benchmarks for one in experiments))
+    order = sorted(range(len(experiments)), key=lambda place: opened.index(experiments[place].benchmarks))
+    plans = {}
     with output.progress("Opening", None) as step:
-        return [plan(one, _config(one, options), step) for one in experiments]
+        for place in order:
+            one = experiments[place]
+            plans[place] = plan(one, replace(_config(one, options), earlier=earlier), step)
+    return [plans[place] for place in range(len(experiments))]
+
+
+def _searches(names: list[str], options: PaperOptions) -> "list[PaperSearch]":
+    """The searches for these tables and figures; quick runs are not tuned."""
+    from towpath.experiments.paper.searches import searches_of
+
+    if options.quick:
+        return []
+    return searches_of(_selected(names, options), options.out, options.data_dir)
 
 
 @dataclass(frozen=True)
@@ -236,7 +322,7 @@ def _config(experiment: "Experiment", options: PaperOptions) -> "PaperConfig":
         seeds=tuple(seeds_in(options.seeds)) if options.seeds else (),
         jobs=options.jobs,
         data_dir=options.data_dir,
-        tuned=options.tuned,
+        tuned=options.tuned_folder,
         settings=parse_settings(options.set),
         code=options.code,
         quick=options.quick,
@@ -254,7 +340,7 @@ def _command(experiment: "Experiment", options: PaperOptions) -> str:
         ("--set", options.set),
     ):
         words += [word for value in values or () for word in (option, value)]
-    words += ["--tuned", "TUNED"] if options.tuned else []
+    words += ["--tuned", "TUNED"] if options.tuned_folder else []
     words += ["--jobs", str(options.jobs), "--data-dir", "DATA", "--out", "DIR"]
     return shlex.join(words)
 
@@ -283,6 +369,7 @@ def _render(folders: list[Path], output: Output) -> None:
 paper_app = typer.Typer(help="The paper's tables and figures, one command each.")
 paper_app.command("list")(spread(list_experiments))
 paper_app.command("plan")(spread(plan))
+paper_app.command("tune")(spread(tune, shares_out=True))
 paper_app.command("run")(spread(run, shares_out=True))  # several processes may share the work
 paper_app.command("render")(spread(render))
 paper_app.command("reproduce")(spread(reproduce))

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from towpath.boundary import stored
-from towpath.data.parquet import read_table, write_table
+from towpath.data.parquet import read_table
 from towpath.errors import ArtifactError, ConfigError
 from towpath.experiments.code_version import code_version, outside_sources
 from towpath.files import is_free, new_file, refuse_unwritable
@@ -105,7 +105,7 @@ class ResultStore:
         notes = {"key": json.loads(key.text), "notes": entry.notes, "digest": _digest(table, entry.notes)}
         table = table.replace_schema_metadata({_METADATA: json.dumps(notes)})
         with new_file(self.path(type(result), key.name)) as partial:
-            write_table(table, partial)
+            _write_small(table, partial)
 
     def results(self, kind: type[Result]) -> Iterator[tuple[str, Result]]:
         """Every result of this kind and this code version with its name, in the order of storage."""
@@ -119,6 +119,10 @@ class ResultStore:
         for path in sorted(self.folder.glob(f"*.{kind.kind}.parquet")):
             metadata = _metadata(path, pq.read_schema)
             yield metadata["key"], metadata["notes"]
+
+    def keys(self, kind: type[Storable]) -> Iterator[Json]:
+        """The key of every result of this kind, of any version of the code."""
+        return (key for key, _ in self.notes(kind))
 
     def claim(self, name: str, *, wait: bool) -> AbstractContextManager[bool]:
         """Whether this process is the one to compute the result of this name, within the block."""
@@ -164,6 +168,23 @@ def _opened(kind: type[Result], path: Path) -> Result:
     with stored(path, "delete it"):
         columns = {n: table.column(n).to_numpy(zero_copy_only=False).copy() for n in table.column_names}
         return kind.from_entry(Entry(columns, metadata["notes"]))
+
+
+def _write_small(table: pa.Table, path: Path) -> None:
+    """Write a table in as few bytes as Parquet needs: thousands of results may go into a repository."""
+    counts = [field.name for field in table.schema if pa.types.is_integer(field.type)]
+    with pq.ParquetWriter(
+        path,
+        table.schema,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[name for name in table.column_names if name not in counts],
+        column_encoding=dict.fromkeys(counts, "DELTA_BINARY_PACKED"),
+        write_statistics=False,
+        store_schema=False,  # it would hold the notes a second time
+    ) as file:
+        file.write_table(table)
+        file.add_key_value_metadata(table.schema.metadata)
 
 
 def _digest(table: pa.Table, notes: Json) -> str:

@@ -139,12 +139,23 @@ def read_best(folder: Path) -> tuple[Recipe, Record]:
     return Recipe(best["model"], best["method"], best["settings"]), best
 
 
-def _read(folder: Path, name: str) -> Record:
+def searched_settings(folder: Path) -> list[str]:
+    """The settings that a search decided; none if an early version wrote it."""
+    return list(_parsed(folder, ABOUT).get("grid", ()))
+
+
+def _parsed(folder: Path, name: str) -> Record:
     try:
         record: Record = json.loads((folder / name).read_text(encoding="utf-8"))
-        version = record["format"]
+        record["format"]  # every one says it
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise damaged(folder, name, "cannot be parsed") from error
+    return record
+
+
+def _read(folder: Path, name: str) -> Record:
+    record = _parsed(folder, name)
+    version = record["format"]
     if version != FORMATS[name]:
         raise ArtifactError(
             f"{folder} has search format {version!r}, and this towpath reads format {FORMATS[name]}; "

@@ -169,11 +169,19 @@ def _making(results: ExperimentResults) -> Section:
         paragraphs=(
             f"{fits}; they took {_spent(results.processor_hours)} of one processor. Seeds {seeds}; the "
             "split and the negatives of the evaluation are the same for all. "
-            f"{record.hardware}. Code {record.code}. {tuned}",
+            f"{record.hardware}. {_codes(record)} {tuned}",
         ),
         points=results.experiment.departures,
         commands=(record.command,) if record.command else (),
     )
+
+
+def _codes(record: Record) -> str:
+    """Which versions of the code made the fits."""
+    codes = record.codes
+    if len(codes) < 2:
+        return f"Code {next(iter(codes), record.code)}."
+    return f"Code {', '.join(f'{code} ({fits} fits)' for code, fits in codes.items())}."
 
 
 def _spent(hours: float) -> str:
@@ -215,6 +223,7 @@ def to_json(results: ExperimentResults) -> dict[str, Any]:
         "quick": results.record.quick,
         "command": results.record.command,
         "code": results.record.code,
+        "codes": results.record.codes,  # how many runs each version of the code has made
         "hardware": results.record.hardware,
         "seeds": list(results.record.seeds),
         "processor_hours": results.processor_hours,

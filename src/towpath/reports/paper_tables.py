@@ -123,4 +123,8 @@ def _seeds(results: BenchmarkResults) -> str:
     few, many = min(counts, default=1), max(counts, default=1)
     if many == 1:
         return "one seed"
-    return f"{many} seeds" if few == many else f"{few} to {many} seeds (not all are finished)"
+    if few == many:
+        return f"{many} seeds"
+    fewer = {c: len(results.seeds_of(c)) for c in results.columns if c not in results.once}
+    listed = ", ".join(f"{column} {n}" for column, n in fewer.items() if n < many)
+    return f"{many} seeds, but of {listed}"

@@ -54,6 +54,7 @@ class Experiment:
     sweeps: tuple[Sweep, ...] = ()
     pictures: tuple[Picture, ...] = ()
     seeds: int = 10
+    fewer_seeds: Mapping[str, int] = field(default_factory=dict)  # column -> seeds, where they cost too much
     k: int = 10
     departures: tuple[str, ...] = ()  # what is not as in the paper
     stands_for: Mapping[str, str] = field(
@@ -69,6 +70,18 @@ class Experiment:
         """What is fitted on this benchmark."""
         missing = self.not_on.get(benchmark, ())
         return {name: recipe for name, recipe in self.columns.items() if name not in missing}
+
+    def seeds_of(self, column: str) -> int:
+        """How many seeds a column is fitted with."""
+        return self.fewer_seeds.get(column, self.seeds)
+
+    def fixed_in(self, column: str) -> frozenset[str]:
+        """The settings that a column is about: what a sweep varies is not tuned."""
+        return frozenset(sweep.setting for sweep in self.sweeps if column in sweep.columns())
+
+    def shows_weights_of(self, benchmark: str, column: str) -> bool:
+        """Whether a figure of this experiment needs the weights of this column's pairs."""
+        return "weights" in self.pictures and benchmark in self.benchmarks and column in self.methods
 
     def published_as(self, benchmark: str) -> str:
         """The benchmark under which the paper publishes its numbers."""
@@ -90,6 +103,7 @@ def quick_version(experiment: Experiment) -> Experiment:
             for sweep in experiment.sweeps
         ),
         seeds=QUICK_SEEDS,
+        fewer_seeds={},
     )
 
 

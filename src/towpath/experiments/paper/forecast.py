@@ -8,23 +8,28 @@ from statistics import mean
 from typing import Any
 
 from towpath.experiments.paper.jobs import Job
+from towpath.experiments.paper.record import folder_name
+from towpath.experiments.paper.results import BenchmarkFacts
 from towpath.experiments.paper.run import Plan
+from towpath.experiments.paper.searches import CANDIDATES, PaperSearch
 from towpath.experiments.result_store import ResultStore
 from towpath.experiments.run_result import RunResult
 
-# Processor seconds of one fit with its evaluation on MovieLens 1M, where nothing else is known: from the
-# committed pages; of attention and wide and deep from a few epochs.
+# Processor seconds of one fit with its evaluation on MovieLens 1M, where nothing else is known: of
+# factorisations from the committed pages, of the others from a few epochs on two shared cores.
 _ON_A_MILLION: dict[tuple[str, str], float] = {
-    ("popularity", "plain"): 3, ("ease", "plain"): 9, ("mf", "plain"): 17, ("mf", "ipw"): 23,
+    ("popularity", "plain"): 3, ("ease", "plain"): 9, ("mf", "plain"): 20, ("mf", "ipw"): 23,
     ("mf", "expomf"): 28, ("mf", "adversarial"): 68, ("mf", "doubly-robust"): 40,
-    ("mf", "causal-embedding"): 54, ("mf", "transport"): 48, ("ncf", "plain"): 120, ("ncf", "transport"): 200,
-    ("attention", "plain"): 900, ("attention", "transport"): 1_800, ("wide_deep", "plain"): 300,
-    ("wide_deep", "ipw"): 300, ("wide_deep", "transport"): 700,
+    ("mf", "causal-embedding"): 54, ("mf", "transport"): 48, ("ncf", "plain"): 130, ("ncf", "transport"): 180,
+    ("attention", "plain"): 180, ("attention", "transport"): 240, ("wide_deep", "plain"): 500,
+    ("wide_deep", "ipw"): 500, ("wide_deep", "transport"): 900,
 }  # fmt: skip
 _UNKNOWN = 300.0  # of a model and a method that the table does not have
-# Models as players cost about this much more than the margin.
-_MODELS_AS_PLAYERS = 2.3
+# Models as players cost about this much more than the margin, and networks as w or g more again.
+_MODELS_AS_PLAYERS = 3.0
+_NETWORK_AS_PLAYER = 1.7
 _EVENTS = 1_000_000
+SEARCHES = "tune"  # what the rows of searches are called
 
 
 @dataclass
@@ -39,9 +44,13 @@ class Timings:
         key = json.loads(job.key.text)
         if (same := self.same.get(_problem(key))) is not None:
             return mean(same), True
-        if (kind := self.per_event.get(_kind(key["recipe"]))) is not None:
-            return mean(kind) * events, False
-        return _guess(key["recipe"]) * events / _EVENTS, False
+        return self.seconds_of_kind(key["recipe"], events), False
+
+    def seconds_of_kind(self, recipe: Mapping[str, Any], events: int) -> float:
+        """What a fit of such a recipe would take, by others of the same model, method and players."""
+        if (kind := self.per_event.get(_kind(recipe))) is not None:
+            return mean(kind) * events
+        return _guess(recipe) * events / _EVENTS
 
 
 def read_timings(store: ResultStore, events: Mapping[str, int]) -> Timings:
@@ -64,13 +73,22 @@ def _problem(key: Mapping[str, Any]) -> str:
 
 
 def _kind(recipe: Mapping[str, Any]) -> tuple[str, str, str]:
-    return recipe["model"], recipe["method"], recipe["settings"].get("players", "")
+    """Model, method and who plays: what fits of one kind are alike in."""
+    settings = recipe["settings"]
+    names = ("players", "w", "g", "steps_w", "steps_g", "hard_negatives")
+    return recipe["model"], recipe["method"], " ".join(str(settings.get(name, "")) for name in names)
 
 
 def _guess(recipe: Mapping[str, Any]) -> float:
-    model, method, players = _kind(recipe)
+    model, method, players = recipe["model"], recipe["method"], recipe["settings"].get("players", "")
     known = _ON_A_MILLION.get((model, method), _UNKNOWN)
-    return known * (_MODELS_AS_PLAYERS if players == "models" else 1.0)
+    if players != "models":
+        return known
+    settings = recipe["settings"]
+    networks = sum(settings[player] not in ("", "mf", model) for player in ("w", "g"))
+    # One move of each of the three players is what the figures above are of.
+    moves = (1 + settings["steps_w"] + settings["steps_g"]) / 3
+    return known * _MODELS_AS_PLAYERS * _NETWORK_AS_PLAYER**networks * moves
 
 
 @dataclass(frozen=True)
@@ -83,6 +101,12 @@ class Forecast:
     stored: int  # finished, well or not
     hours: float  # of one processor, for the fits that are missing
     measured: int  # missing fits whose recipe was timed on these data before; the rest is a guess
+    earlier: int = 0  # stored ones that another version of the code made
+
+    @property
+    def folder(self) -> str:
+        """The name of its page."""
+        return folder_name(self.experiment, [self.data])
 
     @property
     def missing(self) -> int:
@@ -96,7 +120,7 @@ class Forecast:
 
 def forecast(plans: Sequence[Plan], store: ResultStore) -> list[Forecast]:
     """One row for each plan; a fit that several plans share counts where it comes first."""
-    facts = {one.name: one for plan in plans for one in plan.record.benchmarks}
+    facts = _facts(plans)
     timings = read_timings(store, {one.fingerprint: one.events for one in facts.values()})
     seen: set[str] = set()
     rows = []
@@ -106,8 +130,33 @@ def forecast(plans: Sequence[Plan], store: ResultStore) -> list[Forecast]:
         data = ", ".join(one.name for one in plan.record.benchmarks)
         hours = sum(seconds for seconds, _ in left) / 3600
         measured = sum(known for _, known in left)
-        rows.append(Forecast(plan.record.experiment, data, len(own), len(own) - len(left), hours, measured))
+        earlier = sum(job.state is not None and job.code != store.code for job in own)
+        stored = len(own) - len(left)
+        rows.append(Forecast(plan.record.experiment, data, len(own), stored, hours, measured, earlier))
     return rows
+
+
+def forecast_searches(
+    searches: Sequence[PaperSearch], plans: Sequence[Plan], store: ResultStore
+) -> list[Forecast]:
+    """One row for the searches on each data set."""
+    facts = _facts(plans)
+    timings = read_timings(store, {one.fingerprint: one.events for one in facts.values()})
+    names = dict.fromkeys(one.location.name for one in searches)
+    return [_of_searches(name, searches, timings, facts[name].events) for name in names]
+
+
+def _facts(plans: Iterable[Plan]) -> dict[str, BenchmarkFacts]:
+    return {one.name: one for plan in plans for one in plan.record.benchmarks}
+
+
+def _of_searches(name: str, searches: Iterable[PaperSearch], timings: Timings, events: int) -> Forecast:
+    """The searches on one data set: an unfinished one counts whole, since its fits differ in settings."""
+    own = [one for one in searches if one.location.name == name]
+    left = [one for one in own if not one.finished]
+    seconds = sum(timings.seconds_of_kind(one.recipe.resolved(), events) for one in left)
+    fits, hours = CANDIDATES * len(own), CANDIDATES * seconds / 3600
+    return Forecast(SEARCHES, name, fits, fits - CANDIDATES * len(left), hours, 0)
 
 
 def _first_of(jobs: Iterable[Job], seen: set[str]) -> list[Job]:

@@ -1,8 +1,10 @@
 """A job: one recipe with one seed on one benchmark, fitted, evaluated and stored once."""
 
+import json
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from towpath.diagnostics.weights import learns_weights
 from towpath.errors import TrainingError
 from towpath.evaluation.evaluate import evaluate
 from towpath.evaluation.result import Evaluation
@@ -49,6 +51,7 @@ class Job:
     evaluation: EvaluationConfig
     store: ResultStore
     key: ResultKey
+    with_weights: bool = False  # whether a page shows the weights of its pairs, which are large
 
     @property
     def name(self) -> str:
@@ -56,11 +59,21 @@ class Job:
         return self.key.name
 
     @property
+    def code(self) -> str:
+        """The version of the code that made the result, or will make it."""
+        return str(json.loads(self.key.text)["code"])
+
+    @property
     def state(self) -> State | None:
         """How it was finished; None if it was not."""
-        if self.store.has(RunResult, self.name):
+        if self.store.has(RunResult, self.name) and not self._lacks_weights:
             return "stored"
         return "failed" if self.store.has(Failure, self.name) else None
+
+    @property
+    def _lacks_weights(self) -> bool:
+        wanted = self.with_weights and learns_weights(self.spec.recipe)
+        return wanted and not self.store.has(StoredPairs, self.name)
 
 
 @dataclass(frozen=True)
@@ -105,7 +118,7 @@ def _fit_and_evaluate(benchmark: Benchmark, job: Job) -> tuple[RunResult, Stored
     before = processor_seconds()
     fitted = fit(benchmark.split, job.spec.recipe)
     evaluations = evaluate_on(benchmark, fitted.scorer, job.evaluation)
-    pairs = pairs_of(fitted, benchmark, job.spec.recipe)
+    pairs = pairs_of(fitted, benchmark, job.spec.recipe) if job.with_weights else None
     return result_of(job.spec, fitted, evaluations, processor_seconds() - before), pairs
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ class PlannedRun:
     column: str
     seed: int
     result: str
+    code: str = ""  # the version that made it; empty: that of the record
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Record:
     origins: Mapping[str, Mapping[str, str]]  # benchmark -> column -> where tuned settings came from
     runs: tuple[PlannedRun, ...]
     hardware: str
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """How many runs are of which version of the code."""
+        return dict(Counter(run.code or self.code for run in self.runs).most_common())
 
     @property
     def folder(self) -> str:

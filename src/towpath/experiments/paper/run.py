@@ -10,14 +10,16 @@ from towpath.evaluation.protocols import EvalProtocol
 from towpath.evaluation.task import task_of
 from towpath.experiments.compare import run_specs
 from towpath.experiments.paper.benchmarks import Benchmark, BenchmarkLocation, benchmark_spec, open_benchmark
+from towpath.experiments.paper.catalogue import EXPERIMENTS
+from towpath.experiments.paper.earlier import EarlierResults
 from towpath.experiments.paper.experiment import Experiment
 from towpath.experiments.paper.jobs import Job, JobStatus, finish
 from towpath.experiments.paper.record import PlannedRun, Record, hardware, write_record
 from towpath.experiments.paper.results import BenchmarkFacts
-from towpath.experiments.paper.tuned import TunedSearch, read_searches, tuned_recipe
+from towpath.experiments.paper.tuned import TunedSearch, read_searches, same_problem, tuned_recipe
 from towpath.experiments.pool import workers
 from towpath.experiments.result_store import open_store
-from towpath.experiments.run_result import EvaluationConfig
+from towpath.experiments.run_result import EvaluationConfig, RunSpec
 from towpath.locks import LOCK, locked
 from towpath.methods.recipe import Recipe
 from towpath.models.registry import is_trainable
@@ -36,6 +38,7 @@ class PaperConfig:
     tuned: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)  # for every model that is trained
     code: str = ""  # the version whose results are used; empty: a digest of the source
+    earlier: EarlierResults = field(default_factory=EarlierResults)  # of other versions, to be used as well
     quick: bool = False
     command: str = ""  # for the record
 
@@ -90,7 +93,8 @@ class _PlannedBenchmark:
     @property
     def runs(self) -> list[PlannedRun]:
         return [
-            PlannedRun(self.facts.name, job.spec.label, job.spec.recipe.seed, job.name) for job in self.jobs
+            PlannedRun(self.facts.name, job.spec.label, job.spec.recipe.seed, job.name, job.code)
+            for job in self.jobs
         ]
 
 
@@ -102,19 +106,50 @@ def _plan_benchmark(
     evaluation = EvaluationConfig(protocols=PROTOCOLS, k=experiment.k)
     for protocol in PROTOCOLS:
         refuse_impossible(benchmark.split, protocol, evaluation.on, evaluation.k)
-    searches = read_searches(config.tuned, name, benchmark.split.fingerprint)
-    recipes, origins = {}, {}
-    for column, recipe in experiment.columns_on(name).items():
-        recipes[column], search = tuned_recipe(_with(recipe, config.settings), searches)
-        if search is not None:
-            origins[column] = _origin(search, benchmark)
-    store = open_store(config.out, config.code)
-    jobs = tuple(
-        Job(location, spec, evaluation, store, spec.key(store, benchmark.fingerprint, evaluation))
+    recipes, origins = _tuned_recipes(experiment, benchmark, config)
+    specs = [
+        spec
         for spec in run_specs(recipes, seeds)
-    )
+        if config.seeds or spec.recipe.seed < experiment.seeds_of(spec.label)
+    ]
+    store = open_store(config.out, config.code)
+    wanted = [
+        Job(location, spec, evaluation, store, spec.key(store, benchmark.fingerprint, evaluation),
+            _shows_weights(experiment, name, spec))
+        for spec in specs
+    ]  # fmt: skip
+    jobs = tuple(_by_earlier_code(job, config.earlier) for job in wanted)
     settings = {column: recipe.resolved() for column, recipe in recipes.items()}
     return _PlannedBenchmark(facts_of(benchmark, experiment), jobs, settings, origins)
+
+
+def _tuned_recipes(
+    experiment: Experiment, benchmark: Benchmark, config: PaperConfig
+) -> tuple[dict[str, Recipe], dict[str, str]]:
+    """The recipe of each column, and where its tuned settings come from if it has some."""
+    searches = read_searches(config.tuned, benchmark.name, benchmark.split.fingerprint)
+    recipes, origins = {}, {}
+    for column, recipe in experiment.columns_on(benchmark.name).items():
+        fixed = experiment.fixed_in(column) | config.settings.keys()
+        recipes[column], search = tuned_recipe(_with(recipe, config.settings), searches, fixed)
+        if search is not None:
+            origins[column] = _origin(recipe, search, benchmark)
+    return recipes, origins
+
+
+def _by_earlier_code(job: Job, earlier: EarlierResults) -> Job:
+    """The same job under the key of a finished result of another version of the code, if there is one."""
+    key = None if job.state else earlier.key_for(job.key, job.spec.recipe)
+    other = replace(job, key=key) if key else job
+    return other if other.state else job  # it may lack the weights that a figure shows
+
+
+def _shows_weights(experiment: Experiment, benchmark: str, spec: RunSpec) -> bool:
+    """Whether a figure shows the weights of this run: one of this experiment, or of another one."""
+    return any(
+        one.shows_weights_of(benchmark, spec.label) and spec.recipe.seed < one.seeds
+        for one in (experiment, *EXPERIMENTS.values())
+    )
 
 
 def _with(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
@@ -123,9 +158,10 @@ def _with(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
     return replace(recipe, settings={**recipe.settings, **settings})
 
 
-def _origin(search: TunedSearch, benchmark: Benchmark) -> str:
+def _origin(recipe: Recipe, search: TunedSearch, benchmark: Benchmark) -> str:
     same = search.fingerprint == benchmark.split.fingerprint
-    return f"tuned on {'this split' if same else 'another split'}"
+    base = "" if same_problem(recipe, search.recipe) else ", as its base model"
+    return f"tuned on {'this split' if same else 'another split'}{base}"
 
 
 def facts_of(benchmark: Benchmark, experiment: Experiment) -> BenchmarkFacts:

@@ -1,13 +1,14 @@
 """The best settings of searches, applied to the columns that they were searched for."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from towpath.errors import ConfigError
+from towpath.experiments.paper.benchmarks import benchmark_spec
 from towpath.experiments.paper.columns import ALIKE
-from towpath.experiments.trials import ABOUT, BEST, read_best
+from towpath.experiments.trials import ABOUT, BEST, read_best, searched_settings
 from towpath.methods.recipe import Recipe
 
 # Settings that make two recipes of the same model and method different problems: the best settings of one
@@ -25,10 +26,15 @@ class TunedSearch:
     folder: Path
     recipe: Recipe
     fingerprint: str  # of the split it was searched on
+    searched: frozenset[str] = frozenset()  # the settings that it decided
 
 
 def read_searches(folder: Path | None, benchmark: str, fingerprint: str) -> list[TunedSearch]:
-    """The searches for this benchmark: those in the folder of its name, and any on the same split."""
+    """The searches for this benchmark, in the order in which they are looked through.
+
+    First those in the folder of its name, then any on the same split, then those in the folder of the data
+    set that it is simulated from.
+    """
     if folder is None:
         return []
     if not folder.is_dir():
@@ -37,7 +43,9 @@ def read_searches(folder: Path | None, benchmark: str, fingerprint: str) -> list
         )
     named = [_read(path) for path in _searches(folder / benchmark)]
     others = [_read(path) for path in _searches(folder)]
-    return [*named, *(one for one in others if one.fingerprint == fingerprint)]
+    data = benchmark_spec(benchmark).data
+    origin = [_read(path) for path in _searches(folder / data)] if data not in ("", benchmark) else []
+    return [*named, *(one for one in others if one.fingerprint == fingerprint), *origin]
 
 
 def _searches(folder: Path) -> list[Path]:
@@ -47,24 +55,45 @@ def _searches(folder: Path) -> list[Path]:
 
 def _read(folder: Path) -> TunedSearch:
     recipe, record = read_best(folder)
-    return TunedSearch(folder, recipe, record["fingerprint"])
+    return TunedSearch(folder, recipe, record["fingerprint"], frozenset(searched_settings(folder)))
 
 
-def tuned_recipe(recipe: Recipe, searches: list[TunedSearch]) -> tuple[Recipe, TunedSearch | None]:
-    """The recipe with the best settings of the first search of the same problem; its own settings stay.
+def tuned_recipe(
+    recipe: Recipe, searches: list[TunedSearch], fixed: Collection[str] = ()
+) -> tuple[Recipe, TunedSearch | None]:
+    """The recipe with the best settings of the first search of the same problem, or of its base model.
 
-    Those that all columns start from alike are no choice of their own, so a search decides them.
+    Settings of its own stay, unless the search decided them or all columns start from them alike. Those in
+    `fixed` always stay: they are what the column is about.
     """
     for search in searches:
-        if _same_problem(recipe, search.recipe):
+        if same_problem(recipe, search.recipe):
             found = search.recipe.settings
-            own = {k: v for k, v in recipe.settings.items() if k not in found or v != ALIKE.get(k)}
-            settings = {**found, **own}
-            return replace(recipe, settings=settings), search
+            own = {
+                name: value
+                for name, value in recipe.settings.items()
+                if name in fixed
+                or name not in found
+                or (value != ALIKE.get(name) and name not in search.searched)
+            }
+            return replace(recipe, settings={**found, **own}), search
+    for search in searches:
+        if _is_base(search.recipe, recipe):
+            found = {n: v for n, v in search.recipe.settings.items() if n in search.searched - set(fixed)}
+            return replace(recipe, settings={**recipe.settings, **found}), search
     return recipe, None
 
 
-def _same_problem(one: Recipe, other: Recipe) -> bool:
+def _is_base(search: Recipe, recipe: Recipe) -> bool:
+    """Whether this search is that of the plain model that a game with models as players trains."""
+    plain = (search.model, search.method) == (recipe.model, "plain") and not search.settings.get(
+        "hard_negatives"
+    )
+    return plain and recipe.settings.get("players") == "models"
+
+
+def same_problem(one: Recipe, other: Recipe) -> bool:
+    """Whether the best settings of one recipe say something about the other."""
     if (one.model, one.method) != (other.model, other.method):
         return False
     first, second = (_structure(recipe.resolved()["settings"]) for recipe in (one, other))
