@@ -6,7 +6,7 @@ STAMP = $(VENV)/.installed
 # Two test processes, one thread each: more threads than cores make small torch operations many times slower.
 ONE_THREAD = OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-cluster lint types docs reference reproduce bench fuzz clean
+.PHONY: demo test test-cluster lint types docs reference reproduce paper paper-plan bench fuzz clean
 
 demo: $(STAMP)
 	$(BIN)/towpath demo --out demo
@@ -37,6 +37,19 @@ reference: $(STAMP)
 reproduce: $(STAMP)
 	$(BIN)/towpath paper reproduce "$(CELL)" --seed $(or $(SEED),0) --out build/reproduced \
 		$(if $(DATA),--data-dir $(DATA))
+
+# What is missing of the paper's tables and figures, and its hours; then what NAME is (all, or table-1 and so on).
+# Results that are committed count, whichever code made them. DATA is the folder with the public sets.
+PAPER = $(or $(NAME),all) --any-code --out docs/results --jobs $(or $(JOBS),2) $(if $(DATA),--data-dir $(DATA))
+
+paper-plan: $(STAMP)
+	$(BIN)/towpath paper plan $(PAPER)
+
+paper: $(STAMP)
+	$(BIN)/towpath paper tune $(PAPER)
+	$(BIN)/towpath paper run $(PAPER)
+	$(BIN)/python docs/narrow.py docs/results/*/results.md
+	$(BIN)/python docs/generated.py
 
 # With the peers too, in environments of their own under build/peers: a table in build/bench/peers.md. DATA is a
 # folder with the public sets, if they are not to be fetched.

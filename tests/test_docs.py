@@ -17,7 +17,8 @@ from typer.main import get_command
 from towpath.cli import main
 from towpath.cli.app import app
 from towpath.errors import TrainingError
-from towpath.experiments.paper.record import folder_name
+from towpath.experiments.paper.record import folder_name, read_record
+from towpath.experiments.result_store import open_store
 from towpath.methods.registry import METHODS
 from towpath.models.registry import MODELS
 from towpath.rng import Rng
@@ -180,7 +181,7 @@ def script(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     before = set(sys.modules)
     yield importlib.import_module
-    for name in {"generated", "tables", "claims", "narrow"} & (set(sys.modules) - before):
+    for name in {"generated", "tables", "claims", "narrow", "published"} & (set(sys.modules) - before):
         sys.modules.pop(name)
 
 
@@ -254,6 +255,37 @@ def test_claims_are_those_of_the_committed_results(claims):
     assert len(verdicts) > 20
     words = " ".join(page.split())
     assert all(" ".join(one.evidence.split()) in words for one in verdicts)
+
+
+def test_every_declared_claim_is_decided_or_listed_as_missing(claims):
+    page = " ".join((ROOT / "docs" / "results" / "claims.md").read_text(encoding="utf-8").split())
+    decided = {(one.claim, one.data) for one in claims.verdicts()}
+    for claim, data in claims.declared():
+        assert claim in page
+        assert (claim, data) in decided or data in page
+
+
+def test_the_list_of_pages_is_that_of_the_committed_results(script):
+    page = (ROOT / "docs" / "results" / "index.md").read_text(encoding="utf-8")
+    published = script("published")
+    assert page == published.index_text(), "docs/results/index.md is out of date: run `make reference`"
+    folders = {folder for _, _, folder in published.pages()}
+    assert {path.parent.name for path in RESULT_FILES} <= folders
+    assert all(f"{folder} " in page or f"[{folder}]" in page for folder in folders)
+
+
+@pytest.mark.parametrize("path", RESULT_FILES, ids=lambda path: path.parent.name)
+def test_numbers_of_a_page_are_those_of_the_committed_fits(path):
+    if not (path.parent / "run.json").is_file():
+        pytest.skip("computed before fits were committed")
+    record = read_record(path.parent)
+    (facts,) = record.benchmarks
+    results = record.results_on(facts, open_store(path.parents[1], record.code))
+    published = json.loads(path.read_text(encoding="utf-8"))["benchmarks"][results.facts.name]
+    measures = (*results.facts.measures(results.k), *results.facts.further(results.k))
+    assert set(results.columns) == set(published["columns"])
+    for column, values in published["columns"].items():
+        assert values == {measure.heading: results.values(column, measure) for measure in measures}
 
 
 @pytest.mark.parametrize("path", RESULT_FILES, ids=lambda path: path.parent.name)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import tiny_paper
+from towpath.experiments.paper import searches
 
 
 @pytest.fixture
@@ -19,8 +20,8 @@ def test_the_list_names_every_table_and_figure(towpath) -> None:
     listed = {one["name"]: one for one in towpath("paper", "list", "--json").json["experiments"]}
     assert {"table-1", "figure-2a", "table-wide-deep", "figure-efficiency"} <= set(listed)
     assert listed["table-1"]["data"] == ["ml-1m", "ml-1m-simulation", "lastfm-2k", "goodreads"]
-    ten, five, three = 9, 5, 1  # columns by their seeds; two more need none, and four need an order of clicks
-    fits = 3 * (2 + 10 * ten + 5 * five + 3 * three) + 2 + 10 * ten + 5 * (five - 3)
+    ten, five, three = 9, 4, 2  # columns by their seeds; two more need none, and four need an order of clicks
+    fits = 3 * (2 + 10 * ten + 5 * five + 3 * three) + 2 + 10 * ten + 5 + 3
     assert listed["table-1"]["fits"] == fits
 
 
@@ -72,6 +73,44 @@ def test_plan_says_what_is_left_and_reproduce_finds_it_again(towpath, folder: Pa
     assert "There is no column of this table 'MFC'; did you mean 'MCF'" in sentence
     sentence = towpath(*again[:2], "nowhere/MCF", *again[3:]).sentence()
     assert "A cell is called FOLDER/COLUMN, such as table-1-ml-1m/DT-MCF" in sentence
+
+
+def test_tune_then_run_with_what_was_found(towpath, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searches, "_BY_METHOD", {"plain": {"l2": (0.5,)}})
+    words = ("tiny", "--data", "tiny", "--column", "MCF", "--out", folder / "out")
+    before = towpath("paper", "plan", *words, "--json").json
+    assert [(one["experiment"], one["stored"]) for one in before["searches"]] == [("tune", 0)]
+    assert before["search_hours"] > 0
+    found = towpath("paper", "tune", *words, "--json").json["searches"]
+    assert [(one["data"], one["column"]) for one in found] == [("tiny", "MCF")]
+    assert towpath("paper", "tune", *words).out.count("l2=") == 1  # nothing is searched again
+    assert towpath("paper", "plan", *words, "--json").json["search_hours"] == 0
+    assert towpath("paper", "run", *words).code == 0
+    record = json.loads((folder / "out" / "tiny" / "results.json").read_text())
+    assert record["settings"]["tiny"]["MCF"]["settings"]["l2"] == found[0]["chosen"]["l2"]
+    assert "MCF on tiny: tuned on this split" in (folder / "out" / "tiny" / "results.md").read_text()
+
+
+def test_results_of_other_code_are_used_where_that_is_asked_for(towpath, folder: Path) -> None:
+    words = ("tiny", "--data", "tiny", "--column", "MCF", "--set", "epochs=1", "--out", folder / "out")
+    assert towpath("paper", "run", *words, "--code", "old").code == 0
+    fresh, kept = (towpath("paper", "plan", *words, *more, "--json").json for more in ((), ("--any-code",)))
+    assert (fresh["stored"], fresh["earlier"]) == (0, 0)
+    assert (kept["stored"], kept["earlier"], kept["hours"]) == (2, 2, 0)
+    again = towpath("paper", "run", *words, "--any-code")
+    assert again.err.count(": stored") == 2
+    assert json.loads((folder / "out" / "tiny" / "results.json").read_text())["codes"] == {"old": 2}
+
+
+def test_the_plan_fits_a_terminal_of_80_columns(
+    towpath, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    long = "latent-exploration-100"
+    shown = towpath("paper", "plan", "figure-overlap", "--data", long, "--out", folder / "out").out
+    (line,) = [line for line in shown.splitlines() if f"figure-overlap-{long}" in line]
+    assert len(line.rstrip()) <= 80
+    assert line.split()[1:4] == ["26", "0", "0"]
 
 
 def test_another_number_or_other_data_are_told(towpath, folder: Path) -> None:

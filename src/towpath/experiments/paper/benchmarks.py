@@ -88,6 +88,14 @@ def benchmark_spec(name: str) -> BenchmarkSpec:
     return BENCHMARKS[name]
 
 
+def simulated_from(name: str) -> str:
+    """The benchmark of the same data that is not simulated; empty if this one is not made from data."""
+    spec = benchmark_spec(name)
+    if not spec.data or spec.simulated is None:
+        return ""
+    return next((n for n, one in BENCHMARKS.items() if (one.data, one.simulated) == (spec.data, None)), "")
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """A split to learn from and be evaluated on, and true relevance where it is known."""

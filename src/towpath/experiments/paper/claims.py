@@ -31,6 +31,10 @@ class Verdict:
 class Claim(Protocol):
     """A statement of the paper about its results."""
 
+    @property
+    def statement(self) -> str:
+        """What is claimed, in one sentence without its end."""
+
     def assess(self, results: BenchmarkResults) -> Verdict | None:
         """Whether it holds on this benchmark; None where it is about others or cannot be evaluated."""
 
@@ -58,16 +62,20 @@ class Better:
     worse: str
     because: str = ""  # the paper's own statement, if it is another
 
+    @property
+    def statement(self) -> str:
+        """Which is better than which."""
+        return self.because or f"{self.better} is better than {self.worse}"
+
     def assess(self, results: BenchmarkResults) -> Verdict | None:
         """By the paired difference under each measure."""
         if not results.common_seeds([self.better, self.worse]):
             return None
         measures = results.facts.measures(results.k)
         gaps = [results.difference(self.better, self.worse, measure) for measure in measures]
-        claim = self.because or f"{self.better} is better than {self.worse}"
         pair = (self.better, self.worse)
         evidence = f"{_evidence(measures, gaps)}{_seeds(results, pair)}{_published(results, pair, measures)}"
-        return Verdict(claim, results.facts.title, _outcome(results, pair, gaps), evidence)
+        return Verdict(self.statement, results.facts.title, _outcome(results, pair, gaps), evidence)
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,11 @@ class BestIsTransport:
     """The best method is one of the paper's; the others are those that the paper publishes numbers of."""
 
     mark: str = "DT-"
+
+    @property
+    def statement(self) -> str:
+        """The same for all tables."""
+        return "The best of all methods, on every measure, is one of the proposed ones"
 
     def assess(self, results: BenchmarkResults) -> Verdict | None:
         """By the paired difference between the best of the paper's methods and the best of the others."""
@@ -93,10 +106,9 @@ class BestIsTransport:
             )
             gaps.append(results.difference(best, rival, measure))
             texts.append(f"{measure.heading} {best} against {rival} {signed(gaps[-1])}")
-        claim = "The best of all methods, on every measure, is one of the proposed ones"
         everyone = (*ours, *others)
         evidence = f"{'; '.join(texts)}.{_seeds(results, everyone)}"
-        return Verdict(claim, results.facts.title, _outcome(results, everyone, gaps), evidence)
+        return Verdict(self.statement, results.facts.title, _outcome(results, everyone, gaps), evidence)
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,11 @@ class _OfRow:
 
     claim: str
     columns: tuple[str, ...]
+
+    @property
+    def statement(self) -> str:
+        """As it was declared."""
+        return self.claim
 
     def there(self, results: BenchmarkResults) -> list[str]:
         """Those that are finished."""
@@ -163,6 +180,11 @@ class WeightsAre:
     statistic: str  # of STATISTICS
     within: float | None = None
 
+    @property
+    def statement(self) -> str:
+        """The column and what is said about its weights."""
+        return f"{self.column}: {self.claim}"
+
     def assess(self, results: BenchmarkResults) -> Verdict | None:
         """By the mean over seeds and its t-interval."""
         runs = results.pairs(self.column) if self.column in results.columns else []
@@ -170,15 +192,14 @@ class WeightsAre:
         values = [value for value in statistics if value is not None]
         if not values:
             return None
-        claim = f"{self.column}: {self.claim}"
         if len(values) < 2:
             only = f"{values[0]:+.3f} from one seed; how much seeds differ is not known."
-            return Verdict(claim, results.facts.title, "not tested", only)
+            return Verdict(self.statement, results.facts.title, "not tested", only)
         estimate = t_interval(values)
         meaning = (STATISTICS[self.statistic].__doc__ or "").strip().rstrip(".")
         limit = "" if self.within is None else f" (about zero means within ±{self.within:g})"
         evidence = f"{meaning[:1].lower()}{meaning[1:]} is {signed(estimate)}{limit}, {len(values)} seeds."
-        return Verdict(claim, results.facts.title, self._outcome(estimate), evidence)
+        return Verdict(self.statement, results.facts.title, self._outcome(estimate), evidence)
 
     def _outcome(self, estimate: Estimate) -> Outcome:
         if self.within is None:
@@ -196,12 +217,16 @@ class CatchesUp:
     faster: str
     slower: str
 
+    @property
+    def statement(self) -> str:
+        """Which catches up with which."""
+        return f"{self.faster} reaches what {self.slower} reaches at best in less training time"
+
     def assess(self, results: BenchmarkResults) -> Verdict | None:
         """By the seconds until the other's best validation Hit@10 is reached, seed by seed."""
         seeds = results.common_seeds([self.faster, self.slower])
         if not seeds:
             return None
-        claim = f"{self.faster} reaches what {self.slower} reaches at best in less training time"
         times = [
             (_seconds_to(results, self.slower, s), _seconds_to(results, self.faster, s, self.slower))
             for s in seeds
@@ -212,11 +237,13 @@ class CatchesUp:
         )
         if len(reached) < 2:
             why = missed or "there is one seed only"
-            return Verdict(claim, results.facts.title, "did not hold" if missed else "not tested", f"{why}.")
+            return Verdict(
+                self.statement, results.facts.title, "did not hold" if missed else "not tested", f"{why}."
+            )
         saved = t_interval([slow - fast for slow, fast in reached])
         outcome = outcome_of([sign_of(saved), -1] if missed else [sign_of(saved)])
         evidence = f"seconds saved {signed(saved)}, {len(reached)} seeds{'; ' if missed else ''}{missed}."
-        return Verdict(claim, results.facts.title, outcome, evidence)
+        return Verdict(self.statement, results.facts.title, outcome, evidence)
 
 
 def _seconds_to(results: BenchmarkResults, column: str, seed: int, other: str = "") -> float | None:

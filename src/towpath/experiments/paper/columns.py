@@ -57,11 +57,10 @@ SEQUENTIAL = {**ATTENTION, **ATTN_HARD, **ATTN_OF_PAIRS}
 MAIN = {
     **POP, **EASE, **DEBIASED, **MCF, **MCF_HARD, **DT_MCF, **NCF, **NCF_HARD, **OF_PAIRS, **SEQUENTIAL,
 }  # fmt: skip
-# What costs most has fewer seeds: attention, and rows beside the paper's own that train networks.
+# What costs most has fewer seeds: attention, networks that the paper does not have, and games of models.
 FEWER_SEEDS = {
-    **dict.fromkeys(("Attn", "DT-Attn", "Attn, same hard negatives"), 5),
-    **dict.fromkeys(("NCF, same hard negatives", "DT-NCF, the paper's players"), 5),
-    "DT-Attn, the paper's players": 3,
+    **dict.fromkeys(("Attn", "DT-Attn", "Attn, same hard negatives", "NCF, same hard negatives"), 5),
+    **dict.fromkeys(("DT-NCF, the paper's players", "DT-Attn, the paper's players"), 3),
 }
 # DT-(f/w/g), M for MCF and N for NCF.
 MIXES = {
@@ -69,7 +68,7 @@ MIXES = {
     "DT-(M/M/N)": Recipe("mf", "transport", PAIRS | {"w": "mf", "g": "ncf"}),
     "DT-(N/M/M)": Recipe("ncf", "transport", PAIRS | {"w": "mf", "g": "mf"}),
 }
-MIXED_SEEDS = dict.fromkeys(MIXES, 5)
+MIXED_SEEDS = dict.fromkeys(MIXES, 3)
 MORE_DEBIASED = {
     "DR-MF": Recipe("mf", "doubly-robust", ALIKE | BY_POPULARITY),
     "CE-MF": Recipe("mf", "causal-embedding", ALIKE),

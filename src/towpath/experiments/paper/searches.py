@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from towpath.experiments.paper.benchmarks import BenchmarkLocation, benchmark_spec, open_benchmark
+from towpath.experiments.paper.benchmarks import BenchmarkLocation, open_benchmark, simulated_from
 from towpath.experiments.paper.experiment import Experiment
-from towpath.experiments.paper.tuned import same_problem
+from towpath.experiments.paper.tuned import same_problem, takes_base_settings
 from towpath.experiments.pool import Work
 from towpath.experiments.search import Grid
 from towpath.experiments.trials import BEST, Trial, read_best
@@ -81,10 +81,10 @@ def grid_of(recipe: Recipe) -> Grid:
 def searches_of(experiments: Iterable[Experiment], out: Path, data_dir: Path | None) -> list[PaperSearch]:
     """One search for each column and benchmark, and one only for columns that are the same problem.
 
-    Searched are base models, baselines and transport as this package plays it. Where w and g are models, f
-    takes the learning rate and the penalty of its base model: such a game costs several times as much. A
-    simulation takes the settings of the data set that it is made from, except for columns that need its
-    truth. Columns of a sweep take those of the column that they vary.
+    Searched are base models, baselines and transport as this package plays it. What costs most takes the
+    learning rate and the penalty of its base model (`takes_base_settings`). A simulation takes the settings
+    of the data set that it is made from, except for columns that need its truth. Columns of a sweep take
+    those of the column that they vary.
     """
     found: dict[str, list[PaperSearch]] = {}
     for experiment in experiments:
@@ -100,11 +100,9 @@ def searches_of(experiments: Iterable[Experiment], out: Path, data_dir: Path | N
 
 
 def _is_searched(recipe: Recipe, benchmark: str) -> bool:
-    if not is_trainable(recipe.model) or recipe.settings.get("players") == "models":
+    if not is_trainable(recipe.model) or takes_base_settings(recipe):
         return False
-    spec = benchmark_spec(benchmark)
-    from_data = bool(spec.data) and spec.simulated is not None
-    return not from_data or recipe.settings.get("propensity") == "given"
+    return not simulated_from(benchmark) or recipe.settings.get("propensity") == "given"
 
 
 def _slug(column: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from towpath.errors import ConfigError
-from towpath.experiments.paper.benchmarks import benchmark_spec
+from towpath.experiments.paper.benchmarks import simulated_from
 from towpath.experiments.paper.columns import ALIKE
 from towpath.experiments.trials import ABOUT, BEST, read_best, searched_settings
 from towpath.methods.recipe import Recipe
@@ -43,9 +43,9 @@ def read_searches(folder: Path | None, benchmark: str, fingerprint: str) -> list
         )
     named = [_read(path) for path in _searches(folder / benchmark)]
     others = [_read(path) for path in _searches(folder)]
-    data = benchmark_spec(benchmark).data
-    origin = [_read(path) for path in _searches(folder / data)] if data not in ("", benchmark) else []
-    return [*named, *(one for one in others if one.fingerprint == fingerprint), *origin]
+    data = simulated_from(benchmark)
+    of_data = [_read(path) for path in _searches(folder / data)] if data else []
+    return [*named, *(one for one in others if one.fingerprint == fingerprint), *of_data]
 
 
 def _searches(folder: Path) -> list[Path]:
@@ -84,12 +84,20 @@ def tuned_recipe(
     return recipe, None
 
 
-def _is_base(search: Recipe, recipe: Recipe) -> bool:
-    """Whether this search is that of the plain model that a game with models as players trains."""
-    plain = (search.model, search.method) == (recipe.model, "plain") and not search.settings.get(
-        "hard_negatives"
+def takes_base_settings(recipe: Recipe) -> bool:
+    """Whether a column has no search of its own but takes the settings found for its plain model.
+
+    These cost most: games in which w and g are models, and the methods of wide and deep.
+    """
+    return recipe.settings.get("players") == "models" or (
+        recipe.model == "wide_deep" and recipe.method != "plain"
     )
-    return plain and recipe.settings.get("players") == "models"
+
+
+def _is_base(search: Recipe, recipe: Recipe) -> bool:
+    """Whether this is the search of the plain model whose settings the recipe takes."""
+    plain = (search.model, search.method) == (recipe.model, "plain")
+    return plain and not search.settings.get("hard_negatives") and takes_base_settings(recipe)
 
 
 def same_problem(one: Recipe, other: Recipe) -> bool:

@@ -1,0 +1,101 @@
+"""The list of published tables and figures in results/index.md, written from the committed results.
+
+    python docs/published.py        (or: make reference)
+
+Every table or figure of the paper has a line for each data set: what is there, by which code, and what is
+missing. A test compares the page with the files.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from towpath.experiments.paper.benchmarks import benchmark_spec
+from towpath.experiments.paper.catalogue import EXPERIMENTS
+from towpath.experiments.paper.experiment import Experiment
+from towpath.experiments.paper.record import folder_name
+from towpath.models.registry import depends_on_seed
+
+RESULTS = Path(__file__).parent / "results"
+PAGE = RESULTS / "index.md"
+_PAGES = re.compile(r"(?<=<!-- pages -->\n).*?(?=<!-- end of pages -->)", re.S)
+_TREE = re.compile(r"(?<=:maxdepth: 1\n\n).*?(?=```)", re.S)
+# Pages that other commands write.
+_OTHERS = {
+    "open-bandit": "Off-policy evaluation on the Open Bandit sample",
+    "theorem-3": "Theorem 3: transport on a bandit log over lambda",
+    "evidence": "Do the intervals of a diagnosis hold?",
+    "outside-test": "A biased training file and a random test file",
+    "memory": "Memory of fitting and ranking",
+    "impressions": "Not in the paper: logs of impressions",
+}
+
+
+def pages() -> Iterator[tuple[Experiment, str, str]]:
+    """Every declared table or figure with its data set and folder."""
+    for experiment in EXPERIMENTS.values():
+        for benchmark in experiment.benchmarks:
+            yield experiment, benchmark, folder_name(experiment.name, [benchmark])
+
+
+def index_text() -> str:
+    """The page with its list of contents and its table as the files have them."""
+    text = PAGE.read_text(encoding="utf-8")
+    text = _TREE.sub(lambda _: "".join(f"{line}\n" for line in _contents()), text)
+    return _PAGES.sub(lambda _: "\n" + "".join(f"{line}\n" for line in _table()) + "\n", text)
+
+
+def _contents() -> list[str]:
+    there = [(e, b, folder) for e, b, folder in pages() if (RESULTS / folder / "results.md").is_file()]
+    titles = {folder: _title(e, b) for e, b, folder in there}
+    return [f"{title} <{folder}/results>" for folder, title in (titles | _OTHERS).items()]
+
+
+def _title(experiment: Experiment, benchmark: str) -> str:
+    """What the page is called in a list: the number of the table or what it shows, and the data set."""
+    title = experiment.title.partition(",")[0].removeprefix("Appendix: ")
+    return f"{title[:1].upper()}{title[1:]}, {benchmark_spec(benchmark).title}"
+
+
+def _table() -> Iterator[str]:
+    yield "| page | fits | code | missing |"
+    yield "| --- | --- | --- | --- |"
+    for experiment, benchmark, folder in pages():
+        path = RESULTS / folder / "results.json"
+        if path.is_file():
+            yield _line(experiment, benchmark, folder, json.loads(path.read_text(encoding="utf-8")))
+        else:
+            fits = sum(_wanted(experiment, benchmark).values())
+            yield f"| {folder} | 0 of {fits} | | all |"
+
+
+def _line(experiment: Experiment, benchmark: str, folder: str, results: dict[str, Any]) -> str:
+    there = {
+        column: max(map(len, measures.values()))
+        for column, measures in results["arenas"][benchmark]["columns"].items()
+    }
+    wanted = _wanted(experiment, benchmark)
+    missing = [column for column, fits in wanted.items() if there.get(column, 0) < fits]
+    finished = sum(min(fits, there.get(column, 0)) for column, fits in wanted.items())
+    left = f"{len(missing)} of {len(wanted)} rows" if len(missing) > 3 else "; ".join(missing)
+    codes = " ".join(results.get("codes") or [results["code"]])
+    return f"| [{folder}]({folder}/results.md) | {finished} of {sum(wanted.values())} | {codes} | {left} |"
+
+
+def _wanted(experiment: Experiment, benchmark: str) -> dict[str, int]:
+    """How many fits each column has."""
+    return {
+        column: experiment.seeds_of(column) if depends_on_seed(recipe.model) else 1
+        for column, recipe in experiment.columns_on(benchmark).items()
+    }
+
+
+def write() -> None:
+    """Write the page."""
+    PAGE.write_text(index_text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
