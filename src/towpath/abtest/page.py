@@ -100,14 +100,15 @@ def _row(lift: Lift) -> tuple[Cell, ...]:
         METRICS[lift.metric].title,
         lift.arm,
         *values,
-        _interval(lift.absolute),
-        _interval(scaled(lift.relative, 100)),
+        interval_cell(lift.absolute),
+        interval_cell(scaled(lift.relative, 100)),
         lift.p_value,
         lift.p_holm,
     )
 
 
-def _interval(estimate: Estimate) -> Cell:
+def interval_cell(estimate: Estimate) -> Cell:
+    """The estimate, without an interval that is unbounded."""
     if not math.isfinite(estimate.mean):
         return NOTHING
     return estimate if math.isfinite(estimate.width) else estimate.mean

@@ -67,7 +67,7 @@ class Output:
     def show(self, result: dict[str, Any], *tables: "Listing") -> None:
         """The result: the tables for people, the object (anything JSON can hold) for machines."""
         if self.json:
-            typer.echo(to_json.dumps(_plain(result), ensure_ascii=False, default=str))
+            typer.echo(json_text(result))
             return
         console = _console()
         # Written by typer, not by rich, which leaves with the code of a bug when nobody reads on.
@@ -113,6 +113,11 @@ class Listing:
 def stopped(folder: object) -> str:
     """What is said after Ctrl-C where results are stored."""
     return f"Stopped; finished results are in {folder}. To resume, run the same command again."
+
+
+def json_text(result: dict[str, Any]) -> str:
+    """A result as machines get it, on one line."""
+    return to_json.dumps(_plain(result), ensure_ascii=False, default=str)
 
 
 def _shown(value: object) -> str:

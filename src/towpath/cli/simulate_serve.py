@@ -2,13 +2,13 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from towpath.cli.compared import recipes_of
 from towpath.cli.options import Training, names_in, parse_settings
-from towpath.cli.output import Listing, Output
+from towpath.cli.output import Listing, Output, json_text
 from towpath.cli.prepare import use_threads
 from towpath.errors import ConfigError
 from towpath.memory import limit_memory
@@ -36,7 +36,7 @@ class ServedOptions:
     seed: Annotated[int, typer.Option(min=0, help="Seed of fits, visits, clicks and orders.")] = 0
     out: Annotated[
         Path | None,
-        typer.Option(help="Keep the log, its export, the models and the page in this new folder."),
+        typer.Option(help="Keep log, export, models, page and numbers in this new folder."),
     ] = None
 
 
@@ -60,8 +60,9 @@ def serve(folder: WorldFolder, options: ServedOptions, training: Training, outpu
 
 
 def _run(world: Path, options: ServedOptions, training: Training, output: Output, out: Path) -> None:
-    from towpath.abtest.page import experiment_page
+    from towpath.abtest.loop_page import loop_page
     from towpath.abtest.served_loop import ServedLoopSettings, Start, fresh_folder, run_served_loop
+    from towpath.files import write_text
     from towpath.reports.page import write_page
     from towpath.worlds.store import load_world
 
@@ -75,45 +76,27 @@ def _run(world: Path, options: ServedOptions, training: Training, output: Output
     nights = (options.days - 1) // options.retrain_every if options.retrain_every else 0
     with output.progress("Serving", len(arms) + options.days + nights) as step:
         found = run_served_loop(start, step)
-    write_page(experiment_page(found.experiment), out / "experiment.html")
-    _show(found, options, output)
+    write_page(loop_page(found), out / "experiment.html")
+    result = _result(found) | {"out": None if options.out is None else str(options.out)}
+    write_text(out / "results.json", json_text(result) + "\n")
+    _show(found, result, output)
 
 
-def _show(found: "ServedLoop", options: ServedOptions, output: Output) -> None:
-    weeks, true = found.weeks(), found.true_lifts()
-    result = {
+def _result(found: "ServedLoop") -> dict[str, Any]:  # a JSON object
+    return {
         "days": [asdict(day) for day in found.days],
-        "weeks": weeks,
-        "models": {arm: {**asdict(weekly), "better": weekly.better} for arm, weekly in found.models.items()},
-        "true_lifts": true,
+        "weeks": found.weeks(),
+        "models": {arm: models.to_json() for arm, models in found.models.items()},
+        "true_lifts": found.true_lifts(),
         "experiment": found.experiment.to_json(),
-        "out": None if options.out is None else str(options.out),
     }
-    longest = max(map(len, weeks.values()))
-    headings = ("arm", *(f"week {n}" for n in range(1, longest + 1)))
-    by_week = [(arm, *(f"{share:.1%}" for share in shares)) for arm, shares in weeks.items()]
-    compared = [
-        (arm, task, *(f"{value:.2f}" for value in values))
-        for arm, weekly in found.models.items()
-        for task, values in (("before the first day", weekly.start), ("after the last", weekly.end))
-    ]
-    clicks = [lift for lift in found.experiment.lifts if lift.metric == "click_rate"]
-    rows = [
-        (
-            lift.arm,
-            f"{lift.relative.mean:+.1%} ({lift.relative.low:+.1%} to {lift.relative.high:+.1%})",
-            f"{true[lift.arm]['click_rate']:+.1%}",
-        )
-        for lift in clicks
-        if lift.arm in true
-    ]
-    output.show(
-        result,
-        Listing("True relevance of the lists, as a share of the best possible", headings, by_week),
-        Listing(
-            "True clicks on a list by the models of each week, for the same users and candidates",
-            ("arm", "candidates", *headings[1:]),
-            compared,
-        ),
-        Listing(f"A/B test: {found.experiment.verdict}", ("arm", "lift of the click rate", "true"), rows),
-    )
+
+
+def _show(found: "ServedLoop", result: dict[str, Any], output: Output) -> None:
+    from towpath.abtest.loop_page import learning_sentences, models_table, shares_table, truth_table
+
+    shares, models, truth = shares_table(found), models_table(found), truth_table(found)
+    learned = "\n".join([models.full_caption, *learning_sentences(found)])
+    test = f"A/B test: {found.experiment.verdict}\n{truth.full_caption}"
+    titles = {shares.full_caption: shares, learned: models, test: truth}
+    output.show(result, *(Listing(title, table.columns, table.shown()) for title, table in titles.items()))
