@@ -1,13 +1,15 @@
 """What a recommendation costs compared with a bare endpoint of the same stack: wrk, 32 connections, loopback.
 
-python -m benchmarks.serving RUN [--seconds 5] [--rounds 3] [--out FILE.json]
+python -m benchmarks.serving RUN [--seconds 5] [--rounds 3] [--out docs/results/serving/throughput.json]
 
 Three servers, asked in turn: `hello` (starlette and uvicorn answering a constant), `without log` and `with
 log` (towpath, one arm, lists of ten). For each: requests a second, processor microseconds a request, the 99th
-percentile of the waiting time, errors. RUN is a run of towpath fit, such as mf on ml-1m.
+percentile of the waiting time, errors. RUN is a run of towpath fit, such as mf on ml-1m. With --out the table
+is written next to the numbers, as CSV.
 """
 
 import argparse
+import csv
 import json
 import os
 import re
@@ -20,6 +22,7 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 HELLO = """
 import socket, sys, uvicorn
@@ -133,7 +136,30 @@ def main() -> None:
     result = {"median": told, "rounds": found}
     print(json.dumps(result, indent=1))
     if asked.out:
+        asked.out.parent.mkdir(parents=True, exist_ok=True)
         asked.out.write_text(json.dumps(result, indent=1) + "\n")
+        with asked.out.with_suffix(".csv").open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(table_of(result))
+
+
+def table_of(result: dict[str, Any]) -> list[list[str]]:
+    """The table for the documentation: medians, and the range of the rounds."""
+    rows = [["", "requests a second", "of bare", "processor µs", "99th percentile, ms", "errors", "rounds"]]
+    for name, median in result["median"].items():
+        rounds = [one["per_second"] for one in result["rounds"][name]]
+        share = median.get("of_hello_per_second")
+        rows.append(
+            [
+                "bare endpoint" if name == "hello" else name,
+                f"{median['per_second']:,.0f}",
+                "" if share is None else f"{share:.2f}",
+                f"{median['processor_us']:.0f}",
+                f"{median['p99_ms']:.1f}",
+                f"{sum(one['errors'] for one in result['rounds'][name]):.0f}",
+                f"{min(rounds):,.0f} to {max(rounds):,.0f}",
+            ]
+        )
+    return rows
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from served import running, save_model, settings_of  # skips where the extra `serve` is not installed
+from towpath.abtest.loop_page import learning_sentences, loop_page, models_table, truth_table
 from towpath.abtest.served_loop import (
     ServedLoopSettings,
     SimulatedClock,
@@ -18,6 +19,7 @@ from towpath.abtest.served_loop import (
 from towpath.abtest.visitors import Server
 from towpath.errors import ConfigError, TowpathError
 from towpath.methods.recipe import Recipe
+from towpath.reports.page import to_html
 from towpath.rng import Rng
 from towpath.serving.exposure_log.read import read_log
 from towpath.worlds.latent import LatentWorld, make_latent_world
@@ -69,6 +71,21 @@ def test_the_ab_test_stands_next_to_the_truth(played):
         assert 0 < day.of_best <= 1
     (clicks,) = [one for one in loop.experiment.lifts if one.metric == "click_rate"]
     assert clicks.relative.covers(loop.true_lifts()["transport"]["click_rate"])
+
+
+def test_the_page_says_what_each_arm_has_learned(played):
+    loop, _, _ = played
+    gain = loop.models["transport"].start.gain
+    sentences = learning_sentences(loop)
+    assert [sentence.split(":")[0] for sentence in sentences] == ["plain", "transport"]
+    assert f"week 2 gets {gain.mean:+.2f} ({gain.low:+.2f} to {gain.high:+.2f}) clicks" in sentences[1]
+    assert models_table(loop).columns[-1] == "week 2 less week 1"
+    assert len(models_table(loop).rows) == 4
+    truths = {row[1]: row[3] for row in truth_table(loop).rows}
+    lifts = loop.true_lifts()["transport"]
+    assert truths == {"clicks": 100 * lifts["click_rate"], "value of orders": 100 * lifts["value_per_list"]}
+    page = to_html(loop_page(loop))
+    assert all(sentence in page for sentence in sentences)
 
 
 def test_each_arm_learns_from_what_it_has_shown_itself(played):

@@ -47,3 +47,5 @@ def test_a_missing_extra_is_one_sentence(towpath, model, tmp_path, monkeypatch):
     monkeypatch.setattr("towpath.cli.serve.find_spec", lambda name: None if name == "msgspec" else object())
     found = towpath("serve", "--arm", f"a={model}", "--log", tmp_path / "log")
     assert found.sentence() == "Serving needs msgspec, which is not installed: pip install 'towpath[serve]'."
+    world = towpath("simulate", "serve", tmp_path, "--days", 1)
+    assert world.sentence() == found.sentence()

@@ -6,6 +6,7 @@ from towpath.abtest.page import experiment_page, interval_cell
 from towpath.abtest.served_loop import ServedLoop
 from towpath.reports.page import Page, Section
 from towpath.reports.tables import NOTHING, Cell, Table
+from towpath.stats.estimate import Estimate
 from towpath.stats.spread import scaled
 
 # What the test measures, and the truth that it estimates.
@@ -45,13 +46,16 @@ def loop_page(loop: ServedLoop) -> Page:
 def learning_sentences(loop: ServedLoop) -> list[str]:
     """For each arm, by how much the models of its last week differ from those of its first."""
     return [
-        f"{arm}: the models of week {len(models.start.weeks)} get {models.start.gain.mean:+.2f} "
-        f"({models.start.gain.low:+.2f} to {models.start.gain.high:+.2f}) clicks on a list, compared with "
-        f"those of week 1, out of what could be shown before the first day, and {models.end.gain.mean:+.2f} "
-        f"({models.end.gain.low:+.2f} to {models.end.gain.high:+.2f}) out of what is left after the last day."
+        f"{arm}: a list by the models of week {len(models.start.weeks)} gets {_change(models.start.gain)} "
+        f"clicks, compared with week 1, out of what could be shown before the first day, and "
+        f"{_change(models.end.gain)} out of what is left after the last."
         for arm, models in loop.models.items()
         if len(models.start.weeks) > 1
     ]
+
+
+def _change(gain: Estimate) -> str:
+    return f"{gain.mean:+.2f} ({gain.low:+.2f} to {gain.high:+.2f})"
 
 
 def models_table(loop: ServedLoop) -> Table:

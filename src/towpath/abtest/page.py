@@ -30,6 +30,7 @@ def experiment_page(experiment: Experiment) -> Page:
             _split(experiment),
         ),
         footer="Made by towpath experiment.",
+        wide=True,
     )
 
 
@@ -75,6 +76,7 @@ def _overall(experiment: Experiment) -> Section:
             axis=f"lift over {experiment.control}, %",
             caption=f"{arm}: lifts of all metrics. {_SEQUENCE}",
             marks={experiment.control: 0.0},
+            by_value=False,  # the same order for all arms
         )
         for arm in dict.fromkeys(lift.arm for lift in bounded)
     )

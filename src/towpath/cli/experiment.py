@@ -1,5 +1,6 @@
 """towpath experiment: what an A/B test says so far."""
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,8 +93,9 @@ def _show(result: "Experiment", page: Path | None, output: Output) -> None:
 
 
 def _range(ends: list[float], times: float) -> str:
+    """An estimate and its interval; without one, while there are too few users for it."""
     value, low, high = (times * end for end in ends)
-    return f"{value:.4g} ({low:.4g} to {high:.4g})"
+    return f"{value:.4g} ({low:.4g} to {high:.4g})" if math.isfinite(high - low) else f"{value:.4g}"
 
 
 def _microseconds(text: str | None) -> int | None:

@@ -91,10 +91,7 @@ class ServeOptions:
 
 def serve(options: ServeOptions, output: Output) -> None:
     """Serve the models of several arms over HTTP; every answer is logged before it is sent."""
-    if missing := [name for name in ("starlette", "uvicorn", "msgspec") if find_spec(name) is None]:
-        raise ConfigError(
-            f"Serving needs {missing[0]}, which is not installed: pip install 'towpath[serve]'."
-        )
+    refuse_without_server()
     use_threads(1)
     settings = _settings(options)
     from towpath.serving.http.listening import listen
@@ -115,6 +112,14 @@ def serve(options: ServeOptions, output: Output) -> None:
             from towpath.serving.http.supervisor import supervise
 
             supervise(settings, listening, seed, tls, _WORKER)
+
+
+def refuse_without_server() -> None:
+    """Nothing, unless the extra `serve` is missing."""
+    if missing := [name for name in ("starlette", "uvicorn", "msgspec") if find_spec(name) is None]:
+        raise ConfigError(
+            f"Serving needs {missing[0]}, which is not installed: pip install 'towpath[serve]'."
+        )
 
 
 def work() -> None:

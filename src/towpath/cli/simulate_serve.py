@@ -10,6 +10,7 @@ from towpath.cli.compared import recipes_of
 from towpath.cli.options import Training, names_in, parse_settings
 from towpath.cli.output import Listing, Output, json_text
 from towpath.cli.prepare import use_threads
+from towpath.cli.serve import refuse_without_server
 from towpath.errors import ConfigError
 from towpath.memory import limit_memory
 
@@ -45,6 +46,7 @@ def serve(folder: WorldFolder, options: ServedOptions, training: Training, outpu
 
     --set KEY=VALUE holds for all arms; --set ipw.KEY=VALUE for one.
     """
+    refuse_without_server()
     use_threads(training.threads)
     limit_memory(training.memory)
     from towpath.files import is_free, new_folder, scratch_folder

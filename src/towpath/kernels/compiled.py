@@ -8,8 +8,8 @@ input gives the same floats.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from towpath.kernels.jit import njit
 from towpath.kernels.prefetch import prefetch
 from towpath.kernels.threads import SLOTS
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from towpath.kernels.jit import njit
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 

@@ -34,14 +34,21 @@ def charts_available() -> bool:
 
 
 def draw_dots(
-    dots: Mapping[str, Estimate], *, axis: str, caption: str, marks: Mapping[str, float] | None = None
+    dots: Mapping[str, Estimate],
+    *,
+    axis: str,
+    caption: str,
+    marks: Mapping[str, float] | None = None,
+    by_value: bool = True,
 ) -> Figure:
-    """One dot with its interval per row, best at the top; `marks` are values drawn as vertical lines."""
+    """One dot with its interval per row; `marks` are values drawn as vertical lines.
+
+    by_value: the best at the top; else in the order in which they are given.
+    """
     if not charts_available():
         return Figure(None, caption)
-    return Figure(
-        to_svg(_dots_chart(sorted(dots.items(), key=lambda dot: -dot[1].mean), axis, marks or {})), caption
-    )
+    rows = sorted(dots.items(), key=lambda dot: -dot[1].mean) if by_value else list(dots.items())
+    return Figure(to_svg(_dots_chart(rows, axis, marks or {})), caption)
 
 
 def _dots_chart(

@@ -45,9 +45,10 @@ def draw_series(series: Series, axes: Axes, caption: str, style: SeriesStyle = _
     ends = [end for points in series.values() for _, e in points for end in (e.low, e.mean, e.high)]
     low, high = ends_of([*ends, *style.levels.values()], zero=axes.zero)
     scales = _scales(axes, style, (low, high))
-    layers = [*_levels(style, axes, scales)]
     gap = _LABEL / axes.size[1] * (high - low)
-    heights = above(spread([points[-1][1].mean for points in series.values()], gap), low + gap / 4)
+    named = [*(points[-1][1].mean for points in series.values()), *style.levels.values()]
+    heights = above(spread(named, gap), low + gap / 4)
+    layers = [*_levels(style, heights[len(series) :], axes, scales)]
     for place, (name, points) in enumerate(series.items()):
         layers += _row(points, scales, _STYLES[place % len(_STYLES)])
         layers += _name(name, (points[-1][0], heights[place]), scales) if name else []
@@ -101,15 +102,18 @@ def _name(name: str, place: tuple[float, float], scales: Scales) -> list[Any]:
     return [text.encode(x=scales[0], y=scales[1], text="name:N")]
 
 
-def _levels(style: SeriesStyle, axes: Axes, scales: Scales) -> list[Any]:
+def _levels(style: SeriesStyle, heights: Sequence[float], axes: Axes, scales: Scales) -> list[Any]:
+    """The dashed lines, and their names at these heights, so that they cover no other name."""
     import altair as alt
 
     if not style.levels:
         return []
-    rows = [{"name": name, "mean": value} for name, value in style.levels.items()]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(y=scales[1])
-    name = base.mark_text(align="left", dx=8, color=INK, fontSize=12)
+    lines = alt.InlineData(values=[{"mean": value} for value in style.levels.values()])
+    names = alt.InlineData(
+        values=[{"name": name, "mean": at} for name, at in zip(style.levels, heights, strict=True)]
+    )
+    text = alt.Chart(names).mark_text(align="left", dx=8, color=INK, fontSize=12)
     return [
-        base.mark_rule(strokeDash=[4, 3], color=QUIET),
-        name.encode(x=alt.value(axes.size[0]), text="name:N"),
+        alt.Chart(lines).mark_rule(strokeDash=[4, 3], color=QUIET).encode(y=scales[1]),
+        text.encode(x=alt.value(axes.size[0]), y=scales[1], text="name:N"),
     ]

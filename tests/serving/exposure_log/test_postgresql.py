@@ -5,6 +5,7 @@ from postgresql import kill_server, postgresql_server, restart_server
 from small_logs import assigned, click, order, request
 from towpath.errors import ConfigError, DataError
 from towpath.serving.exposure_log.postgresql import (
+    PostgresqlFollower,
     PostgresqlStore,
     delete_user_in_postgresql,
     read_postgresql,
@@ -31,7 +32,14 @@ def test_one_database_keeps_the_log_of_all_workers(server):
     assert log.outcomes["event_id"].to_pylist() == ["e", "f"]
     assert log.outcomes["value"].to_pylist() == [0.0, 2.5]
     assert len(log.assignments) == 1
+    follower = PostgresqlFollower(address)
+    assert follower.deletions() == 0
+    assert follower.new() == [("ann", "a"), ("ann", "a")]
     assert delete_user_in_postgresql(address, "ann") == 1
+    assert follower.deletions() == 1
+    follower.restart()
+    assert follower.new() == []
+    follower.close()
     assert len(read_log(address).outcomes) == 0
     assert stores[0].prune(before=100) == 1
     for store in stores:

@@ -91,6 +91,23 @@ def test_a_user_is_deleted_from_all_files_and_their_bytes_are_gone(tmp_path):
     assert delete_user(files, "nobody") == 0
 
 
+def test_a_follower_notices_deletions_and_can_begin_again(tmp_path):
+    stores = [open_store(LogSettings(str(tmp_path)), worker) for worker in (0, 1)]
+    stores[0].write([request(0, "ann", "a", 5), request(1, "bob", "a", 6), click("e", 0, "b", 7)])
+    stores[1].write([click("f", 1, "c", 8)])
+    follower = SqliteFollower(tmp_path)
+    before = follower.deletions()
+    assert sorted(follower.new()) == [("ann", "b"), ("bob", "c")]
+    assert follower.deletions() == before == 0
+    delete_user(files_of(tmp_path), "ann")
+    assert follower.deletions() > before
+    assert follower.new() == []
+    follower.restart()
+    assert follower.new() == [("bob", "c")]
+    for one in (follower, *stores):
+        one.close()
+
+
 def test_a_place_without_a_log_and_a_damaged_file_are_said(tmp_path):
     with pytest.raises(DataError, match="no such folder"):
         read_log(str(tmp_path / "none"))

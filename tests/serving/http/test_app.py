@@ -9,7 +9,8 @@ import pytest
 
 from served import SPLIT, Client, running, save_model, settings_of
 from towpath.serving.exposure_log.export import export_log
-from towpath.serving.exposure_log.read import read_log
+from towpath.serving.exposure_log.read import files_of, read_log
+from towpath.serving.exposure_log.sqlite import delete_user
 from towpath.serving.exposure_log.store import LogSettings
 from towpath.serving.http.settings import Access, Exploration, Limits
 from towpath.serving.recommender import load
@@ -73,6 +74,20 @@ def test_outcomes_count_once_and_what_was_clicked_is_not_shown_again(settings, t
     outcomes = read_log(str(tmp_path / "log")).outcomes.to_pylist()
     assert sum(row["value"] for row in outcomes) == 19
     assert sum(row["units"] for row in outcomes) == 5  # an order without units has one
+
+
+def test_a_user_who_is_deleted_from_the_log_is_forgotten_by_the_running_server(settings, tmp_path):
+    with running(settings) as client:
+        kept, gone = (client.recommend(user) for user in ("u1", "u2"))
+        for answer in (kept, gone):
+            client.click(answer)
+        delete_user(files_of(tmp_path / "log"), "u2")
+        first = gone["items"][0]["id"]
+        deadline = time.monotonic() + 20
+        while client.recommend("u2")["items"][0]["id"] != first:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert kept["items"][0] not in client.recommend("u1")["items"]
 
 
 def test_ids_may_be_numbers_or_text(settings):

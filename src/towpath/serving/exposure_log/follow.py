@@ -2,6 +2,8 @@
 
 import sqlite3
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from towpath.serving.exposure_log.read import FILES
@@ -16,6 +18,14 @@ class Follower(ABC):
     @abstractmethod
     def new(self) -> list[Pair]:
         """Who has clicked or ordered what since the last call; some pairs may come twice."""
+
+    @abstractmethod
+    def deletions(self) -> int:
+        """How often users have been deleted from the log; after another one all is to be read anew."""
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Let the next call of `new` give all that is there."""
 
     @abstractmethod
     def close(self) -> None:
@@ -41,11 +51,27 @@ class SqliteFollower(Follower):
 
     def new(self) -> list[Pair]:
         """The request of an outcome may be in another worker's file, so it is looked for in all."""
+        with self._reading():
+            return self._found()
+
+    def deletions(self) -> int:
+        """The sum over all files; a new file has none."""
+        with self._reading():
+            versions = (file.execute("PRAGMA user_version").fetchone() for file in self._files.values())
+            return sum(int(version) for (version,) in versions)
+
+    def restart(self) -> None:
+        """From the first row of each file."""
+        self._last = dict.fromkeys(self._last, 0)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """All files that are there are open; what is wrong with them is one sentence."""
         try:
             for path in sorted(self._folder.glob(FILES)):
                 if path not in self._files and (file := _opened(path)) is not None:
                     self._files[path], self._last[path] = file, 0
-            return self._found()
+            yield
         except sqlite3.Error as error:
             raise LogError(
                 f"The exposure log {self._folder} cannot be read ({error}); restore it from a copy, or "

@@ -19,6 +19,7 @@ _PRUNED_AT_ONCE = 1_000
 # Two servers that start at once must not make the tables at once; any number that others hardly use.
 _LOCK = 7_071_912
 _LOOK_BACK = 200
+_DELETIONS = f"{PREFIX}deletions"  # a sequence that counts deletions of users
 
 
 class PostgresqlStore(Store):
@@ -55,6 +56,11 @@ class PostgresqlStore(Store):
         )
         rows = self._run(self._again(lambda connection: connection.fetch(query, number)))
         return [tuple(row) for row in rows]
+
+    def deletions(self) -> int:
+        """How often users have been deleted."""
+        query = f"SELECT last_value + is_called::int FROM {_DELETIONS}"  # 0 before the first
+        return int(self._run(self._again(lambda connection: connection.fetchval(query))))
 
     def close(self) -> None:
         """Close the connection and the loop."""
@@ -110,6 +116,14 @@ class PostgresqlFollower(Follower):
         self._last = max([self._last, *(number for number, _, _ in found)])
         return [(user, item) for _, user, item in found]
 
+    def deletions(self) -> int:
+        """What the sequence of deletions has counted."""
+        return self._store.deletions()
+
+    def restart(self) -> None:
+        """From the first outcome."""
+        self._last = 0
+
     def close(self) -> None:
         """Close the connection."""
         self._store.close()
@@ -159,6 +173,7 @@ async def _delete_user(connection: Any, user: str) -> int:
     async with connection.transaction():
         await connection.execute(f"DELETE FROM {PREFIX}outcomes WHERE request_id IN ({mine})", user)
         done = await connection.execute(f"DELETE FROM {PREFIX}requests WHERE user_id = $1", user)
+    await connection.execute(f"SELECT nextval('{_DELETIONS}')")  # servers then read the log anew
     return int(done.split()[-1])
 
 
@@ -193,6 +208,7 @@ async def _make_tables(connection: Any) -> None:
         await connection.execute(
             f"CREATE INDEX IF NOT EXISTS {PREFIX}requests_of_user ON {PREFIX}requests (user_id)"
         )
+        await connection.execute(f"CREATE SEQUENCE IF NOT EXISTS {_DELETIONS} MINVALUE 0")
 
 
 def _insert(table: str) -> str:

@@ -126,6 +126,8 @@ def _delete_requests(path: Path, requests: Sequence[tuple[str]]) -> None:
         connection.execute("BEGIN IMMEDIATE")
         for table in KEYS:
             connection.executemany(f"DELETE FROM {table} WHERE request_id = ?", requests)
+        [(deletions,)] = connection.execute("PRAGMA user_version")
+        connection.execute(f"PRAGMA user_version = {deletions + 1}")  # servers then read the log anew
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -20,6 +20,7 @@ class SeenItems:
         self._items: dict[str, dict[str, None]] = {}  # of each user, in the order in which they came
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="seen-items")
         self._follower: Follower | None = None
+        self._deletions = 0  # of users from the log, as far as they are known here
         self._task: asyncio.Task[None] | None = None
 
     def of(self, user: str) -> Collection[str]:
@@ -29,7 +30,7 @@ class SeenItems:
     def load(self) -> None:
         """Learn all that the log has, before there is an event loop; raises if it cannot be read."""
         if self._settings is not None:
-            self._add(self._pool.submit(self._new).result())
+            self._learn(*self._pool.submit(self._new).result())
 
     async def start(self) -> None:
         """Learn all that the log has, then go on in the background."""
@@ -40,7 +41,7 @@ class SeenItems:
     async def catch_up(self) -> None:
         """Learn what has come into the log until now."""
         if self._settings is not None:
-            self._add(await asyncio.get_running_loop().run_in_executor(self._pool, self._new))
+            self._learn(*await asyncio.get_running_loop().run_in_executor(self._pool, self._new))
 
     async def close(self) -> None:
         """Stop following."""
@@ -58,11 +59,21 @@ class SeenItems:
             with suppress(Exception):  # the log is away; answers are refused meanwhile, and it is tried again
                 await self.catch_up()
 
-    def _add(self, pairs: Iterable[Pair]) -> None:
+    def _learn(self, anew: bool, pairs: Iterable[Pair]) -> None:
+        if anew:  # somebody was deleted from the log, and is to be forgotten here too
+            self._items = {}
         for user, item in pairs:
             self._items.setdefault(user, {})[item] = None
 
-    def _new(self) -> list[Pair]:
-        if self._follower is None and self._settings is not None:
+    def _new(self) -> tuple[bool, list[Pair]]:
+        """Whether all is read anew, and what has come."""
+        if self._settings is None:
+            return False, []
+        if self._follower is None:
             self._follower = open_follower(self._settings)
-        return self._follower.new() if self._follower is not None else []
+        deletions = self._follower.deletions()  # asked first: a deletion during the reading is seen next time
+        anew = deletions != self._deletions
+        if anew:
+            self._follower.restart()
+            self._deletions = deletions
+        return anew, self._follower.new()

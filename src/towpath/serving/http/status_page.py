@@ -14,7 +14,7 @@ def status_html(service: Service) -> str:
     health = "is ready" if service.ready else "is starting"
     lead = (
         f"This server {health}: {everything:,} requests since it started, {refused:,} of them refused; "
-        f"{total.waiting:,} answers wait for the log."
+        f"{total.waiting:,} answers wait for the log. Reload the page for newer numbers."
     )
     return to_html(Page("Towpath server", lead, (_arms(service), _traffic(service))))
 
@@ -53,5 +53,7 @@ def _traffic(service: Service) -> Section:
         buckets = total.durations.get(endpoint, [0.0, 0.0])
         mean = 1_000 * buckets[-1] / max(1.0, sum(buckets[:-1]))
         rows.append((endpoint, int(status), count, mean))
-    columns = ("endpoint", "status", "requests", "mean of the endpoint, ms")
-    return Section("Traffic", tables=(Table(columns, tuple(rows)),))
+    columns = ("endpoint", "status", "requests", "mean time of the endpoint, ms")
+    received = " and ".join(f"{total.outcomes.get(kind, 0):,} {kind}s" for kind in ("click", "order"))
+    said = f"Clients have sent {received}, those that came twice included."
+    return Section("Traffic", (said,), tables=(Table(columns, tuple(rows), decimals=2),))
