@@ -51,10 +51,10 @@ paper: $(STAMP)
 	$(BIN)/python docs/narrow.py docs/results/*/results.md
 	$(BIN)/python docs/generated.py
 
-# With the peers too, in environments of their own under build/peers: a table in build/bench/peers.md. DATA is a
-# folder with the public sets, if they are not to be fetched.
+# With the peers too, in environments of their own under build/peers. Ends with one table, build/bench/peers.md, of
+# three repetitions; one that was stopped goes on. DATA is a folder with the public sets, if they are not to be fetched.
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks
+	-$(BIN)/python -m benchmarks
 	-$(BIN)/python -m benchmarks.peer_environments
 	$(BIN)/python -m benchmarks.peers $(if $(DATA),--data-dir $(DATA))
 

@@ -53,6 +53,7 @@ def lines(found: dict[str, Any]) -> list[Line]:
     lists = at(found, "ranking", "recommend", "seconds"), at(found, "implicit", "recommend_seconds")
     memory = at(found, "memory", "peak_megabytes"), at(found, "recbole", "peak_megabytes")
     attention = (at(found, "rectools", name, "seconds") for name in ("towpath", "rectools"))
+    game = (at(found, "game", method) for method in ("transport", "plain"))
     ten, one = (at(found, "growth", size, "seconds") for size in ("ten", "one"))
     return [
         Line("epoch, one negative", one_negative, at(found, "recbole", "epoch_seconds"), "RecBole BPR", 0.1),
@@ -62,10 +63,15 @@ def lines(found: dict[str, Any]) -> list[Line]:
         Line("full-ranking evaluation", evaluation, default and min(batches), "RecBole, its best batch", 1),
         Line("lists of ten for all users", *lists, "implicit", 1),
         Line("peak memory of training", *memory, "RecBole", 1 / 3, "MB"),
+        Line(
+            "memory over the imports", at(found, "memory", "over_imports_megabytes"), 300, "a limit", 1, "MB"
+        ),
         Line("epoch of transport", transport, plain, "our plain epoch", 2.5),
+        Line("transport to plain's best", *game, "plain's own time", 1),
         Line("epoch of ten times the events", ten, one, "our epoch of as many as here", 12),
         Line("epoch of attention, length 50", *attention, "RecTools SASRec", 1),
         *networks(found),
+        *second_thread(found),
         Line("20 million events read, cleaned, split", *ingest(found), "Polars, its best plan", 1),
         Line("`recommend --user` from the shell", at(found, "startup", "seconds"), 1, "a second", 0.5),
     ]
@@ -80,6 +86,21 @@ def networks(found: dict[str, Any]) -> list[Line]:
         title = f"epoch and evaluation of {peer}"
         rows.append(Line(title, added(ours), added(theirs), f"RecBole {peer}", 0.2))
     return rows
+
+
+def second_thread(found: dict[str, Any]) -> list[Line]:
+    """An epoch of each model with two threads against one, next to a busy core and on a free machine."""
+    return [
+        Line(
+            f"epoch of {model}, two threads, {surroundings}",
+            at(found, "threads", f"{surroundings} {model}", "two"),
+            at(found, "threads", f"{surroundings} {model}", "one"),
+            "our one thread",
+            wanted,
+        )
+        for surroundings, wanted in (("busy", 1.5), ("free", 1.0))
+        for model in ("mf", "ncf", "attention")
+    ]
 
 
 def added(parts: Sequence[float | None]) -> float | None:

@@ -1,12 +1,14 @@
 """Us and the peers side by side in one run: one table with ratios and the hardware.
 
-    python -m benchmarks.peers [ml-1m] --data-dir DIR [--dim 32] [--threads 2] [--repeats 3] [--only PART ...]
+    python -m benchmarks.peers [ml-1m] --data-dir DIR [--dim 32] [--threads 2] [--repeats 3]
+        [--only PART ...] [--minutes M]
 
 Same data, same split (the last event tests, the one before validates), same dimension, same threads; every
 measurement is a process of its own, one after another, so that each has the machine to itself, and the whole
 is repeated: the table has medians with the lowest and the highest. Times of training leave evaluation out.
-What takes minutes is measured once. Each measurement is kept in --out as it ends, so a run that was stopped
-goes on, and --only runs some of them; remove the folder `parts` there to measure anew.
+Each measurement is kept in --out as it ends, so a run that was stopped goes on, --only runs some of them, and
+--minutes begins no more of them after so many; remove the folder `parts` there to measure anew. A whole run
+takes more than half an hour.
 The peers live in environments of their own, which `python -m benchmarks.peer_environments` makes; one that is
 missing is said to be missing.
 """
@@ -18,7 +20,9 @@ import platform
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +35,7 @@ from towpath.data.split import Split, split_leave_last_two
 
 HERE = Path(__file__).parent
 # What each process measures, in the order of a whole run; those of one peer need its environment.
-OURS = ("epochs", "curves", "ranking", "memory", "growth", "neumf", "widedeep", "startup")
+OURS = ("epochs", "curves", "ranking", "memory", "growth", "neumf", "widedeep", "game", "threads", "startup")
 PEERS = {
     "implicit": "implicit",
     "recbole": "recbole",
@@ -40,8 +44,10 @@ PEERS = {
     "rectools": "rectools",
     "ingest": "polars",
 }
-# Minutes each, or nearly: measured in the first repetition only.
-ONCE = ("growth", "recbole-neumf", "recbole-widedeep", "rectools", "ingest")
+# Medians of several seeds or repetitions already: measured in the first repetition only.
+ONCE = ("game", "threads")
+# Part of a second thread: a data set of which an epoch takes a second.
+SMALL = "ml-100k"
 
 
 def main() -> None:
@@ -53,10 +59,12 @@ def main() -> None:
         if options.only != []:
             split = split_leave_last_two(read(options.data, data_dir=options.data_dir).interactions)
             write_events(split, folder)
+        end = time.monotonic() + 60 * options.minutes
         for repeat in range(options.repeats):
             for part in (*OURS, *PEERS) if options.only is None else options.only:
                 path = parts / f"{options.data}-{repeat}-{part}.json"
-                if not path.exists() and (repeat == 0 or part not in ONCE):
+                wanted = not path.exists() and (repeat == 0 or part not in ONCE)
+                if wanted and time.monotonic() < end:
                     found = _measure(part, folder, options)
                     if found is not None:
                         path.write_text(json.dumps(found), encoding="utf-8")
@@ -79,6 +87,9 @@ def _kept(parts: Path, repeat: int, options: argparse.Namespace) -> dict[str, An
 def _measure(part: str, folder: Path, options: argparse.Namespace) -> dict[str, Any] | None:
     """One measurement, in a process of its own."""
     arguments = [str(folder), str(options.threads), str(options.dim)]
+    data = ["--data-dir", str(options.data_dir)] if options.data_dir else []
+    if part == "threads":
+        return _ask([sys.executable, "-m", "benchmarks.threads", SMALL, *data, "--json"])
     if part in OURS:
         return _ask([sys.executable, "-m", "benchmarks.peer_towpath", part, *arguments])
     return _ask_peer(part, arguments, options)
@@ -94,6 +105,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="*", choices=(*OURS, *PEERS), help="these measurements; none: join what there is"
     )
+    parser.add_argument("--minutes", type=float, default=inf, help="begin no measurement after so many")
     parser.add_argument("--out", type=Path, default=ROOT.parent / "bench")
     return parser.parse_args()
 

@@ -17,9 +17,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 MODELS = ("mf", "ncf", "attention")
 _SPIN = "while True: pass"
+
+
+class Row(NamedTuple):
+    """Seconds of an epoch with one and with two threads."""
+
+    surroundings: str  # free or busy
+    model: str
+    waiting: str
+    one: float
+    two: float
 
 
 def main() -> None:
@@ -28,26 +39,30 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--active", action="store_true", help="also measure torch's own way to wait")
+    parser.add_argument("--json", action="store_true", help="one line of JSON instead of a table")
     parser.add_argument("--epoch", metavar="MODEL", help=argparse.SUPPRESS)  # asked of our own processes
     options = parser.parse_args()
     if options.epoch:
         print(json.dumps(epoch_seconds(options)))
         return
+    if options.json:
+        print(json.dumps({f"{row.surroundings} {row.model}": row._asdict() for row in measured(options)}))
+        return
     print("| surroundings | model | waiting | 1 thread | 2 threads | ratio |\n|---|---|---|---|---|---|")
+    for row in measured(options):
+        cells = (*row[:3], f"{row.one:.2f} s", f"{row.two:.2f} s", f"{row.two / row.one:.2f}")
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def measured(options: argparse.Namespace) -> Iterator[Row]:
+    """Every model in both surroundings, as they are measured."""
     for surroundings, others in (("free", 0), ("busy", max(1, (os.cpu_count() or 2) - 1))):
         with busy(others):
             for model in MODELS:
-                _rows(surroundings, model, options)
-
-
-def _rows(surroundings: str, model: str, options: argparse.Namespace) -> None:
-    one = _ask(model, 1, "PASSIVE", options)
-    for policy in ("PASSIVE", "ACTIVE") if options.active else ("PASSIVE",):
-        two = _ask(model, 2, policy, options)
-        print(
-            f"| {surroundings} | {model} | {policy.lower()} | {one:.2f} s | {two:.2f} s | {two / one:.2f} |",
-            flush=True,
-        )
+                one = _ask(model, 1, "PASSIVE", options)
+                for policy in ("PASSIVE", "ACTIVE") if options.active else ("PASSIVE",):
+                    two = _ask(model, 2, policy, options)
+                    yield Row(surroundings, model, policy.lower(), one, two)
 
 
 @contextmanager

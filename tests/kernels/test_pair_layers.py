@@ -47,12 +47,28 @@ def test_scores_and_gradients_are_those_of_autograd(
         torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-4)
 
 
-def test_the_whole_catalogue_is_every_pair() -> None:
-    user, item, _, layers = made((6, 40, 3))
+# One layer is left to torch; few and many outputs lie differently; tiles of a part of a row, and of several.
+@pytest.mark.parametrize("widths", [(5,), (6, 3), (6, 40, 3), (33, 20), (8, 17, 18)])
+@pytest.mark.parametrize("tile", [30, 200, 2**19])
+def test_the_whole_catalogue_is_every_pair(
+    widths: tuple[int, ...], tile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("towpath.kernels.pair_layers._TILE", tile)
+    user, item, _, layers = made(widths)
     with torch.no_grad():
         every = torch.arange(11).expand(7, -1)
         torch.testing.assert_close(
-            catalogue_scores(user, item, layers), pair_scores(user, item, every, layers)
+            catalogue_scores(user, item, layers), plain(user, item, every, layers), rtol=1e-4, atol=1e-4
+        )
+
+
+def test_doubles_are_scored_in_doubles() -> None:
+    user, item, _, layers = made((6, 3))
+    user, item, layers = user.double(), item.double(), [Layer(w.double(), b.double()) for w, b in layers]
+    with torch.no_grad():
+        every = torch.arange(11).expand(7, -1)
+        torch.testing.assert_close(
+            catalogue_scores(user, item, layers), plain(user, item, every, layers), rtol=1e-12, atol=1e-12
         )
 
 

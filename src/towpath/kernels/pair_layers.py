@@ -10,14 +10,19 @@ what surrounds the products; `usable` says whether it can. Tests hold it against
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from towpath.kernels.inner_products import arrays
+from towpath.kernels.inner_products import arrays, usable
 
 # Pairs that pass through the layers at once.
 _PAIRS_AT_ONCE = 2048
+# First activations of a tile of the catalogue: two megabytes, which a core's cache nearly holds.
+_TILE = 2**19
+# Fewer outputs than this lie unit after unit in such a tile.
+_FEW = 16
 # From this width on activations lie pair after pair; narrower ones unit after unit, which products prefer.
 _WIDE = 32
 
@@ -42,15 +47,52 @@ def pair_scores(user: Tensor, item: Tensor, places: Tensor, layers: Sequence[Lay
 def catalogue_scores(user: Tensor, item: Tensor, layers: Sequence[Layer]) -> Tensor:
     """Scores (b, n) of users' parts (b, h) with all of the items' parts (n, h); no gradients, any device."""
     scores = user.new_empty(len(user), len(item))
-    at_once = max(1, _PAIRS_AT_ONCE // max(1, len(item)))
-    for start in range(0, len(user), at_once):
-        some = user[start : start + at_once, None]
-        for column in range(0, len(item), _PAIRS_AT_ONCE):
-            columns = slice(column, column + _PAIRS_AT_ONCE)
-            first = (some + item[columns]).relu_()
-            *_, last = _upwards(first.view(-1, first.shape[2]), layers)
-            scores[start : start + at_once, columns] = last.view(first.shape[:2])
+    fill = _fill_compiled if len(layers) > 1 and usable(user, item) else _fill_in_torch
+    fill(user, item, layers, scores)
     return scores
+
+
+def _fill_in_torch(user: Tensor, item: Tensor, layers: Sequence[Layer], scores: Tensor) -> None:
+    for rows, columns in _tiles(scores, _PAIRS_AT_ONCE):
+        first = (user[rows, None] + item[columns]).relu_()
+        *_, last = _upwards(first.view(-1, first.shape[2]), layers)
+        scores[rows, columns] = last.view(first.shape[:2])
+
+
+def _fill_compiled(user: Tensor, item: Tensor, layers: Sequence[Layer], scores: Tensor) -> None:
+    """The same with nothing but products in torch: biases and relus go with the loops that read them next.
+
+    All tiles use the same memory. Few outputs lie unit after unit, which products prefer.
+    """
+    loops, (*hidden, before, (output, last_bias)) = _compiled(), layers
+    user, item, found = user.contiguous(), item.contiguous(), torch.empty(max(1, _TILE // user.shape[1]))
+    room = [torch.empty(w * len(found)) for w in (item.shape[1], *(len(w) for w, _ in layers[:-1]))]
+    few = len(before.weight) < _FEW
+    finish = loops.outputs_by_unit if few else loops.outputs_by_pair
+    last = *arrays(before.bias, output[0]), np.float32(last_bias.item())
+    for rows, columns in _tiles(scores, len(found)):
+        tile = scores[rows, columns]
+        pairs = tile.numel()
+        values, *spare = (memory[: len(memory) // len(found) * pairs].view(pairs, -1) for memory in room)
+        loops.first_of_catalogue(*arrays(user[rows], item[columns], values))
+        for to, (weight, bias) in zip(spare, hidden, strict=False):
+            values = torch.mm(values, weight.T, out=to)
+            loops.relu_after_bias(*arrays(values, bias))
+        if few:
+            values = torch.mm(before.weight, values.T, out=spare[-1].view(-1, pairs))
+        else:
+            values = torch.mm(values, before.weight.T, out=spare[-1])
+        finish(values.numpy(), *last, found[:pairs].numpy())
+        tile.copy_(found[:pairs].view(tile.shape))
+
+
+def _tiles(scores: Tensor, pairs: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns of the scores in tiles of about so many: whole rows if several fit."""
+    rows, columns = scores.shape
+    at_once = max(1, pairs // max(1, columns))
+    for start in range(0, rows, at_once):
+        for column in range(0, columns, pairs):
+            yield slice(start, start + at_once), slice(column, column + pairs)
 
 
 class _PairScores(torch.autograd.Function):
