@@ -16,11 +16,12 @@ from towpath.experiments.result_store import ResultStore
 from towpath.experiments.run_result import RunResult
 
 # Processor seconds of one fit with its evaluation on MovieLens 1M, where nothing else is known: of
-# factorisations from the committed pages, of the others from a few epochs on two shared cores.
+# factorisations from the committed pages, of the others from two epochs on two shared cores, times 12 epochs
+# for NCF (pages of simulations have 6 to 10), 40 for attention (its most) and 20 for wide and deep.
 _ON_A_MILLION: dict[tuple[str, str], float] = {
     ("popularity", "plain"): 3, ("ease", "plain"): 9, ("mf", "plain"): 20, ("mf", "ipw"): 23,
     ("mf", "expomf"): 28, ("mf", "adversarial"): 68, ("mf", "doubly-robust"): 40,
-    ("mf", "causal-embedding"): 54, ("mf", "transport"): 48, ("ncf", "plain"): 130, ("ncf", "transport"): 180,
+    ("mf", "causal-embedding"): 54, ("mf", "transport"): 48, ("ncf", "plain"): 90, ("ncf", "transport"): 120,
     ("attention", "plain"): 180, ("attention", "transport"): 240, ("wide_deep", "plain"): 500,
     ("wide_deep", "ipw"): 500, ("wide_deep", "transport"): 900,
 }  # fmt: skip
@@ -29,15 +30,19 @@ _UNKNOWN = 300.0  # of a model and a method that the table does not have
 _MODELS_AS_PLAYERS = 3.0
 _NETWORK_AS_PLAYER = 1.7
 _EVENTS = 1_000_000
+_ALIKE = 3.0  # data of a third to three times as many events are of the same size
 SEARCHES = "tune"  # what the rows of searches are called
 
 
 @dataclass
 class Timings:
-    """Processor seconds of fits: of the same recipe on the same data, or else of its kind, per event."""
+    """Processor seconds of fits: of the same recipe on the same data, or else of its kind on other data."""
 
     same: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    per_event: dict[tuple[str, str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    # By kind: events of the data, and seconds.
+    of_kind: dict[tuple[str, str, str], list[tuple[int, float]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
 
     def seconds(self, job: Job, events: int) -> tuple[float, bool]:
         """What a job would take, and whether it was measured for the same recipe on the same data."""
@@ -47,10 +52,13 @@ class Timings:
         return self.seconds_of_kind(key["recipe"], events), False
 
     def seconds_of_kind(self, recipe: Mapping[str, Any], events: int) -> float:
-        """What a fit of such a recipe would take, by others of the same model, method and players."""
-        if (kind := self.per_event.get(_kind(recipe))) is not None:
-            return mean(kind) * events
-        return _guess(recipe) * events / _EVENTS
+        """What a fit of such a recipe would take, by others of the same model, method and players.
+
+        Those on data of another size say little: a small fit costs more per event.
+        """
+        known = self.of_kind.get(_kind(recipe), [])
+        alike = [seconds / n for n, seconds in known if events / _ALIKE <= n <= events * _ALIKE]
+        return events * (mean(alike) if alike else _guess(recipe) / _EVENTS)
 
 
 def read_timings(store: ResultStore, events: Mapping[str, int]) -> Timings:
@@ -62,7 +70,7 @@ def read_timings(store: ResultStore, events: Mapping[str, int]) -> Timings:
             continue
         timings.same[_problem(key)].append(seconds)
         if key["data"] in events:
-            timings.per_event[_kind(key["recipe"])].append(seconds / events[key["data"]])
+            timings.of_kind[_kind(key["recipe"])].append((events[key["data"]], seconds))
     return timings
 
 
