@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from towpath.kernels.softmax_loss import Candidates, Products, weighted_softmax_loss
+from towpath.kernels.softmax_loss import Candidates, Products, Seen, weighted_softmax_loss
 from towpath.rng import Rng
 
 TARGETS = torch.tensor([0, 4, 1, 1, 3, 2, 0])
@@ -19,24 +19,34 @@ def example() -> tuple[Tensor, Tensor, Tensor]:
     return states, table, torch.rand(len(TARGETS), generator=generator, dtype=torch.float64)
 
 
-def plain(states: Tensor, table: Tensor, weights: Tensor, candidates: Candidates | None) -> Tensor:
+# Two sequences; the states stand at steps two to four of one and one to four of the other.
+SEEN = Seen(torch.tensor([[-1, 3, 0, 3], [1, 4, 1, 2]]), torch.tensor([1, 2, 3, 4, 5, 6, 7]))
+SEEN_ITEMS = [{3}, {3, 0}, {3, 0}, {1}, {1, 4}, {1, 4}, {1, 4, 2}]
+
+
+def plain(
+    states: Tensor, table: Tensor, weights: Tensor, candidates: Candidates | None, *, unseen: bool = False
+) -> Tensor:
     """The formulas, word for word."""
+    candidates = candidates or Candidates(torch.arange(5), torch.zeros(5, dtype=torch.float64))
     logits, own = states @ table.T, (states * table[TARGETS]).sum(1)
-    if candidates is None:
-        return weights @ (logits.logsumexp(1) - own)
     others = (logits[:, candidates.items] - candidates.log_chances).exp()
     others = others * (candidates.items != TARGETS[:, None])
+    if unseen:
+        fresh = [[item not in seen for item in candidates.items.tolist()] for seen in SEEN_ITEMS]
+        others = others * torch.tensor(fresh)
     return weights @ ((own.exp() + others.sum(1)).log() - own)
 
 
 @pytest.mark.parametrize("candidates", [None, SOME], ids=["all items", "candidates"])
 @pytest.mark.parametrize("buffer_bytes", [1, 2 * 5 * 8, 3 * 5 * 8, 10**6])
+@pytest.mark.parametrize("seen", [None, SEEN], ids=["against all", "against the unseen"])
 def test_value_and_gradients_equal_the_plain_ones_whatever_the_chunk(
-    buffer_bytes: int, candidates: Candidates | None
+    buffer_bytes: int, candidates: Candidates | None, seen: Seen | None
 ) -> None:
     states, table, weights = example()
-    fused = weighted_softmax_loss(states, table, TARGETS, weights, candidates, Products(buffer_bytes))
-    expected = plain(states, table, weights, candidates)
+    fused = weighted_softmax_loss(states, table, TARGETS, weights, candidates, Products(buffer_bytes), seen)
+    expected = plain(states, table, weights, candidates, unseen=seen is not None)
     torch.testing.assert_close(fused, expected)
     for found, wanted in zip(
         torch.autograd.grad(3 * fused, [states, table]),

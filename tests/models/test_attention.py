@@ -71,6 +71,15 @@ def test_a_longer_neighbour_in_the_batch_does_not_matter() -> None:
     torch.testing.assert_close(states[1], state(ONE, 9, 8, 7, 6))
 
 
+@pytest.mark.parametrize("scorer", [ONE, TWO_HEADS], ids=["one head", "two heads"])
+def test_the_state_after_a_history_is_that_of_its_last_step(scorer: Attention) -> None:
+    """Which the last block works out alone."""
+    batch = torch.tensor([[PADDING, PADDING, 3, 4], [9, 8, 7, 6], [PADDING, PADDING, PADDING, 5]])
+    with torch.no_grad():
+        alone = scorer.states(Context(torch.arange(3), batch))
+    torch.testing.assert_close(alone, at_steps(scorer, batch, torch.tensor([3, 7, 11])))
+
+
 def test_gradients_of_a_batch_are_the_sum_of_those_of_its_sequences() -> None:
     """Short sequences share rows in a batch, and must not notice."""
     batch = torch.tensor([[PADDING, PADDING, PADDING, 3], [9, 8, 7, 6], [PADDING, PADDING, 5, 4]])

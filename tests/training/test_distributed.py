@@ -40,7 +40,7 @@ def test_the_losses_of_slices_add_up_to_that_of_the_batch(name: str, pairs: str,
     scorer.initialise(train, rng)
     loss = "softmax" if name == "attention" and pairs == "catalogue" else "logistic"
     asked = {"batch_size": 50, "pairs": pairs, "loss": loss, "l2": 0.01, "weights": weights}
-    settings = TrainingSettings(**asked, softmax_negatives=20)
+    settings = TrainingSettings(**asked, softmax_negatives=20, softmax_items="unseen")
     learner = PlainLearner(TrainingTask(scorer, train, settings, rng))
     for batch in make_batches(train, scorer, settings).epoch(1, rng):
         assert (batch.weights is None) == (weights == "none")

@@ -181,6 +181,22 @@ def test_the_risk_over_the_catalogue_is_the_mean_of_the_loss() -> None:
     torch.testing.assert_close(catalogue_softmax_risk(states, table, targets), expected)
 
 
+@pytest.mark.parametrize("softmax_items", ["all", "unseen"])
+def test_a_positive_is_compared_with_all_items_or_with_those_that_are_new_to_the_user(
+    softmax_items: str,
+) -> None:
+    softmax = {"loss": "softmax", "pairs": "catalogue", "softmax_items": softmax_items, "batch_size": 50}
+    learner = PlainLearner(TrainingTask(attention(), SPLIT.train, TrainingSettings(**softmax), Rng(0)))
+    learner.scorer.eval()
+    batch = batches_of(**softmax)[1][0]
+    scores = learner.scorer.score(batch.context, torch.arange(SPLIT.train.n_items)[None]).detach()
+    own = scores.gather(1, batch.items)[:, 0]
+    if softmax_items == "unseen":
+        for row, (_, seen, item) in zip(scores, instances(batch), strict=True):
+            row[[other for other in seen if other != item]] = -torch.inf
+    torch.testing.assert_close(learner._loss(batch).detach(), (scores.logsumexp(1) - own).mean())
+
+
 def test_several_positives_share_a_row_evenly() -> None:
     logits = torch.tensor([[1.0, 2.0, 3.0]], dtype=torch.float64, requires_grad=True)
     labels = torch.tensor([[1.0, 0.0, 1.0]], dtype=torch.float64)

@@ -24,6 +24,17 @@ class Candidates:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """What states have seen, and are not compared with: the items of sequences (s, h) up to their places.
+
+    sequences: item codes, negative where there is none. places: (b,) row * h + column of each state.
+    """
+
+    sequences: Tensor
+    places: Tensor
+
+
+@dataclass(frozen=True)
 class Products:
     """How the matrix products are done; nothing but rounding depends on it."""
 
@@ -38,6 +49,7 @@ def weighted_softmax_loss(
     weights: Tensor,
     candidates: Candidates | None = None,
     products: Products = Products(),  # noqa: B008 it is frozen
+    seen: Seen | None = None,
 ) -> Tensor:
     """Weighted sum over states (b, d) of the cross entropy of targets (b,) among the rows of table (n, d).
 
@@ -47,12 +59,13 @@ def weighted_softmax_loss(
 
         Z_j ~ exp <s_j, t_target(j)>  +  sum over candidates i other than target(j) of  exp <s_j, t_i> / c_i
 
-    c_i is the chance of i to be a candidate, which makes the estimate of Z_j unbiased. Gradients flow to
-    states and table, not to the weights (b,). They are worked out in the forward pass, a chunk of states at
-    a time, so that no logit is computed twice.
+    c_i is the chance of i to be a candidate, which makes the estimate of Z_j unbiased. What a state has
+    `seen` is left out of its Z_j, but for its target. Gradients flow to states and table, not to the weights
+    (b,). They are worked out in the forward pass, a chunk of states at a time, so that no logit is computed
+    twice.
     """
     function: Any = _WeightedSoftmaxLoss  # torch gives `apply` no types
-    loss: Tensor = function.apply(states, table, targets, weights, candidates, products)
+    loss: Tensor = function.apply(states, table, targets, weights, candidates, products, seen)
     return loss
 
 
@@ -68,14 +81,18 @@ class _WeightedSoftmaxLoss(torch.autograd.Function):
         weights: Tensor,
         candidates: Candidates | None,
         products: Products,
+        seen: Seen | None,
     ) -> Tensor:
         own, others = table[targets], _Others(table, candidates, products, len(states))
+        hidden = None if seen is None else _Hidden(seen, candidates, len(table))
         to_states, to_own, total = torch.empty_like(states), torch.empty_like(states), table.new_zeros(())
         for begin in range(0, len(states), others.rows):
             chunk = slice(begin, begin + others.rows)
             state, weight, target = states[chunk], weights[chunk, None], own[chunk]
             score = (state * target).sum(1, keepdim=True)
             logits = others.logits(state, targets[chunk])
+            if hidden is not None:
+                logits.masked_fill_(hidden.of(chunk), -torch.inf)
             highest = torch.maximum(logits.amax(1, keepdim=True), score)
             exponentials, right = logits.sub_(highest).exp_(), torch.exp(score - highest)
             sums = exponentials.sum(1, keepdim=True) + right
@@ -92,7 +109,7 @@ class _WeightedSoftmaxLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
         to_states, to_table = ctx.saved_tensors
-        return gradient * to_states, gradient * to_table, None, None, None, None
+        return gradient * to_states, gradient * to_table, None, None, None, None, None
 
 
 class _Others:
@@ -118,10 +135,9 @@ class _Others:
         torch.mm(state.to(products.dtype), self._vectors.T, out=products)
         if self._candidates is None:
             return logits.copy_(products).scatter_(1, targets[:, None], -torch.inf)
-        items = self._candidates.items
         torch.sub(products, self._candidates.log_chances, out=logits)
-        columns = torch.searchsorted(items, targets).clamp_(max=len(items) - 1)
-        rows = torch.nonzero(items[columns] == targets)[:, 0]
+        columns = _columns(self._candidates.items, targets)
+        rows = torch.nonzero(columns < len(self._vectors))[:, 0]
         logits[rows, columns[rows]] = -torch.inf
         return logits
 
@@ -144,3 +160,33 @@ class _Others:
             return torch.zeros_like(table).index_add_(0, items, self._gradient).index_add_(0, targets, to_own)
         rows, values = torch.cat([items, targets])[None], torch.cat([self._gradient, to_own])
         return torch.sparse_coo_tensor(rows, values, table.shape, check_invariants=False)
+
+
+class _Hidden:
+    """Which of k items, the catalogue or its candidates, states have seen."""
+
+    def __init__(self, seen: Seen, candidates: Candidates | None, items: int) -> None:
+        self._k, width = items if candidates is None else len(candidates.items), seen.sequences.shape[1]
+        self._rows, self._columns = seen.places // width, (seen.places % width).int()
+        if candidates is None:
+            self._sequences = seen.sequences.where(seen.sequences >= 0, self._k)
+        else:
+            self._sequences = _columns(candidates.items, seen.sequences)
+
+    def of(self, chunk: slice) -> Tensor:
+        """True for what these states (c) have seen: (c, k)."""
+        sequences, owners = torch.unique(self._rows[chunk], return_inverse=True)
+        columns = self._sequences[sequences]
+        width = columns.shape[1]
+        # The step at which a sequence has an item first, or a later one than any: (sequences, k + 1).
+        first = torch.full((len(columns), self._k + 1), width, dtype=torch.int32, device=columns.device)
+        steps = torch.arange(width, dtype=torch.int32, device=columns.device).expand_as(columns)
+        first.scatter_reduce_(1, columns, steps, "amin")
+        return first[:, : self._k][owners] <= self._columns[chunk, None]
+
+
+def _columns(candidates: Tensor, items: Tensor) -> Tensor:
+    """Where each of these items, any shape, is among the candidates (k,), ascending; k: nowhere."""
+    columns = torch.searchsorted(candidates, items)
+    found = candidates[columns.clamp(max=len(candidates) - 1)] == items
+    return columns.where(found, len(candidates))

@@ -63,8 +63,9 @@ class Attention(Scorer):
         "loss": "softmax",
         "pairs": "catalogue",
         "softmax_negatives": 512,
+        "softmax_items": "unseen",
         "batch_size": 1024,
-        "learning_rate": 2e-3,
+        "learning_rate": 3e-3,
         "l2": 0.0,
         "epochs": 40,
         "final_lr_factor": 0.0,
@@ -121,8 +122,8 @@ class Attention(Scorer):
         some = max(1, _STEPS_AT_ONCE // histories.shape[1])
         vectors = torch.split(self._look_up(histories), some)
         layouts = [lay_out(part) for part in torch.split(histories, some)]
-        states = [self._encode(v, layout)[layout.last] for v, layout in zip(vectors, layouts, strict=True)]
-        return torch.cat(states)
+        encoded = [self._encode(v, layout, last=True) for v, layout in zip(vectors, layouts, strict=True)]
+        return torch.cat(encoded)
 
     def _look_up(self, histories: Tensor) -> Tensor:
         """The vectors of the items of all sequences, padding too: (s, h, d)."""
@@ -130,13 +131,18 @@ class Attention(Scorer):
         vectors: Tensor = self.items(histories.clamp(min=0))
         return vectors
 
-    def _encode(self, vectors: Tensor, layout: Layout) -> Tensor:
-        """The states after every step of sequences whose items have these vectors (s, h, d): (n, d)."""
+    def _encode(self, vectors: Tensor, layout: Layout, *, last: bool = False) -> Tensor:
+        """The states after every step of sequences whose items have these vectors (s, h, d): (n, d).
+
+        With `last`, after the last step of each alone: (s, d).
+        """
         items = functional.embedding(layout.steps, vectors.flatten(0, 1)) * self.settings.embedding_dim**0.5
         positions = functional.embedding(layout.columns, self.positions[-vectors.shape[1] :])
         values = self.dropout(items + positions, layout.slice_of) * layout.real
-        for block in self.blocks:
+        for block in self.blocks[:-1]:
             values = block(values, layout)
+        # What the other steps come out as is asked for by nobody, and costs almost the whole block.
+        values = self.blocks[-1](values, layout, layout.last if last else None)
         return self.norm(values)
 
     def score(self, context: Context, items: Tensor) -> Tensor:
@@ -193,9 +199,14 @@ class _Block(nn.Module):
         self.narrow = nn.Linear(wide, dim)
         self.wide_dropout = Dropout(settings.dropout)
 
-    def forward(self, values: Tensor, layout: Layout) -> Tensor:
-        """The values (n, d) of all steps after this block."""
-        values = values + self.dropout(self._attend(self.norm(values), layout), layout.slice_of)
+    def forward(self, values: Tensor, layout: Layout, only: Tensor | None = None) -> Tensor:
+        """The values (n, d) of all steps after this block, or of those in `only` (s,): (s, d)."""
+        normed = self.norm(values)
+        if only is None:
+            seen = self._attend(normed, layout)
+        else:
+            values, seen = values[only], self._attend_at(normed, layout, only)
+        values = values + self.dropout(seen, layout.slice_of)
         wide = functional.relu(self.widen(self.wide_norm(values)))
         return values + self.wide_dropout(self.narrow(wide), layout.slice_of)
 
@@ -211,6 +222,24 @@ class _Block(nn.Module):
         seen = logits.softmax(2) @ value
         seen = seen.view(-1, self.heads, *seen.shape[1:]).transpose(1, 2).flatten(2)
         return self.output(layout.from_rows(seen))
+
+    def _attend_at(self, values: Tensor, layout: Layout, steps: Tensor) -> Tensor:
+        """What `_attend` gives at these steps (s,) alone: (s, d)."""
+        dim = values.shape[1]
+        (to_query, to_rest), (offset, offsets) = (
+            (p[:dim], p[dim:]) for p in (self.inputs.weight, self.inputs.bias)
+        )
+        query = functional.linear(values[steps], to_query, offset).view(len(steps), self.heads, 1, -1)
+        rest = layout.to_rows(functional.linear(values, to_rest, offsets))
+        places, width = layout.places[steps], rest.shape[1]
+        rows, columns = places // width, places % width
+        parts = rest[rows].view(len(steps), width, 2, self.heads, -1)
+        key, value = parts.permute(2, 0, 3, 1, 4)  # (s, m, w, d / m) each
+        bias = layout.mask[rows, columns][:, None, None]  # (s, 1, 1, w)
+        if self.distances is not None:
+            bias = bias + by_distance(self.distances, width)[:, columns].transpose(0, 1)[:, :, None]
+        logits = query @ key.transpose(2, 3) * query.shape[3] ** -0.5 + bias
+        return self.output((logits.softmax(3) @ value).flatten(1))
 
 
 def by_distance(table: Tensor, width: int) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import log_softmax, softplus
 
-from towpath.kernels.softmax_loss import Candidates, Products, weighted_softmax_loss
+from towpath.kernels.softmax_loss import Candidates, Products, Seen, weighted_softmax_loss
 
 
 def logistic_loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -63,13 +63,15 @@ def catalogue_softmax_risk(
     *,
     candidates: Candidates | None = None,
     product_dtype: torch.dtype | None = None,
+    seen: Seen | None = None,
 ) -> Tensor:
     """Mean of `softmax_loss` over states (b, d), each with one positive (b,) among all rows of table (n, d).
 
         R = (1/b) sum_j  w_j (log sum_i e^<s_j, t_i> - <s_j, t_target(j)>)
 
     The (b, n) logits are never held at once. With candidates the inner sum is estimated from them.
+    What a state has `seen` is not in its sum, but for the target.
     """
     weights = states.new_ones(len(states)) if weights is None else weights
     products = Products(dtype=product_dtype)
-    return weighted_softmax_loss(states, table, targets, weights / len(states), candidates, products)
+    return weighted_softmax_loss(states, table, targets, weights / len(states), candidates, products, seen)

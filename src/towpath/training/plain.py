@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from towpath.device import device_of
+from towpath.kernels.softmax_loss import Seen
 from towpath.models.capabilities import manual_backward, score_with_norm, with_factors
 from towpath.models.scorer import Settings
 from towpath.training.batches import Batch, make_batches
@@ -63,20 +64,27 @@ class PlainLearner(Learner):
 
     def _loss(self, batch: Batch) -> Tensor:
         if self._training.loss == "softmax" and self._whole_catalogue_at_each_step:
-            states, table = with_factors(self.scorer).factors(batch.context)
-            weights = None if batch.weights is None else batch.weights[:, 0]
-            narrow = torch.bfloat16 if self._training.softmax_dtype == "bfloat16" else None
-            return catalogue_softmax_risk(
-                states,
-                table,
-                batch.items[:, 0],
-                weights,
-                candidates=batch.candidates,
-                product_dtype=narrow,
-            )
+            return self._softmax_risk(batch)
         scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
         loss = softmax_loss if self._training.loss == "softmax" else logistic_loss
         return _weighted(loss(scores, batch.labels), batch).mean() + self._training.l2 * norm
+
+    def _softmax_risk(self, batch: Batch) -> Tensor:
+        """The mean loss of every step of the batch's sequences, each against the catalogue."""
+        context = batch.context
+        states, table = with_factors(self.scorer).factors(context)
+        seen = None
+        if self._training.softmax_items == "unseen" and context.steps is not None:
+            seen = Seen(context.histories, context.steps)
+        return catalogue_softmax_risk(
+            states,
+            table,
+            batch.items[:, 0],
+            None if batch.weights is None else batch.weights[:, 0],
+            candidates=batch.candidates,
+            product_dtype=torch.bfloat16 if self._training.softmax_dtype == "bfloat16" else None,
+            seen=seen,
+        )
 
     @property
     def _whole_catalogue_at_each_step(self) -> bool:

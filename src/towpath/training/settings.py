@@ -45,6 +45,12 @@ class TrainingSettings(Settings):
         "that train on sequences: drawn once for each batch, popular ones more often, which is corrected "
         "for (sampled softmax with logQ correction). 0, or more than there are: all.",
     )
+    softmax_items: Literal["all", "unseen"] = Field(
+        "all",
+        description="What the softmax over the catalogue compares a positive with, for models that train on "
+        "sequences: `all` items, or those that are `unseen`, that is, not in the window up to that step. "
+        "Lists hide what a user has interacted with, so a model need not learn to rank it low.",
+    )
     windows: Literal["last", "random", "all"] = Field(
         "random",
         description="Which part of each history an epoch uses, for models that train on every step of a "
