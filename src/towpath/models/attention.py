@@ -69,7 +69,7 @@ class Attention(Scorer):
         "l2": 0.0,
         "epochs": 40,
         "final_lr_factor": 0.0,
-        "patience": 10,
+        "patience": 20,
     }
     suited_pairwise: ClassVar[Mapping[str, Any]] = {
         "loss": "logistic",
