@@ -6,8 +6,9 @@ Same data, dimension 64, two blocks, one head. Epochs alternate within one run, 
 does falls on all alike; the best of each is shown. The peers live in environments of their own, which
 `python -m benchmarks.peer_environments` makes. An epoch of RecTools takes the last `length` steps of every
 user: windows=last here. RecBole encodes every beginning of a history by itself; a few of its batches are
-measured and scaled up. "towpath" goes over the whole catalogue, as the peers do; our default is a sampled
-softmax. What other windows and lengths cost is shown too, one epoch each.
+measured and scaled up. "towpath" is today's recipe but for windows and length, "towpath, all items" the same
+with a softmax over the whole catalogue, as the peers have it, and "towpath, before" the recipe before both
+(`benchmarks.attention_curve`). What other windows and lengths cost is shown too, one epoch each.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.attention_curve import BEFORE
 from benchmarks.peer_environments import interpreter
 from benchmarks.peers import write_events
 from towpath.data.interactions import Interactions
@@ -39,15 +41,16 @@ HERE = Path(__file__).parent
 PEERS = ("rectools", "recbole")
 # What is timed alone, one epoch each, after the comparison.
 OTHERS: dict[str, dict[str, Any]] = {
-    "towpath, all windows": {"windows": "all", "softmax_negatives": 0},
-    "towpath, length 100": {"history_length": 100, "softmax_negatives": 0},
-    "towpath, length 200": {"history_length": 200, "softmax_negatives": 0},
-    "towpath, length 200, bfloat16": {
+    "towpath, all windows": {"windows": "all"},
+    "towpath, length 100": {"history_length": 100},
+    "towpath, length 200": {"history_length": 200},
+    "towpath, length 200, all items": {"history_length": 200, "softmax_negatives": 0},
+    "towpath, length 200, all items, bfloat16": {
         "history_length": 200,
         "softmax_negatives": 0,
         "softmax_dtype": "bfloat16",
     },
-    "towpath, length 200, sampled softmax": {"history_length": 200},
+    "towpath, length 200, before": {"history_length": 200, **BEFORE},
 }
 
 
@@ -57,8 +60,9 @@ def main() -> None:
     split = split_leave_last_two(read(options.data, data_dir=options.data_dir).interactions)
     train = split.train
     ours = {
-        "towpath": _learner(train, {"softmax_negatives": 0}),
-        "towpath, sampled softmax": _learner(train, {}),
+        "towpath, before": _learner(train, BEFORE),
+        "towpath, all items": _learner(train, {"softmax_negatives": 0}),
+        "towpath": _learner(train, {}),
     }
     found: dict[str, list[list[float]]] = {name: [] for name in ours}
     with tempfile.TemporaryDirectory() as folder:

@@ -17,7 +17,7 @@ PAIRS: dict[str, Any] = {
 # The paper's length of vectors and loss; a step learns from its item and three negatives.
 SEQUENCE: dict[str, Any] = {
     "embedding_dim": 32, "history_length": 50, "relative_positions": False, "pairs": "sampled",
-    "loss": "logistic", "learning_rate": 1e-3,
+    "loss": "logistic", "learning_rate": 1e-3, "patience": 10,
 }  # fmt: skip
 
 # The paper's propensities are estimated, where a simulated log would have the true ones.
