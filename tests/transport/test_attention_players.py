@@ -9,7 +9,8 @@ from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 
 SPLIT = small_split()
-FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "list_length": 5}
+# At the default rate, three epochs move the loss by less than dropout does.
+FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "list_length": 5, "learning_rate": 0.01}
 ATTENTION = {"history_length": 5}
 
 
