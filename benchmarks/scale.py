@@ -109,13 +109,15 @@ def measured(name: str, folder: Path, millions: int) -> dict[str, object]:
 def write_table(kept: Path, target: Path) -> None:
     """The kept lines as a CSV file."""
     columns = {
-        "million events": "millions",
         "step": "step",
+        "million events": "millions",
         "processor s": "cpu_seconds",
+        "s": "seconds",
         "peak MB": "peak_mb",
         "without pages of files": "peak_without_files_mb",
     }
     rows = [json.loads(line) for line in kept.read_text().splitlines()]
+    rows.sort(key=lambda row: (STEPS.index(row["step"]), row["millions"]))
     with target.open("w", newline="") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(columns)

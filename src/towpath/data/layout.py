@@ -98,6 +98,16 @@ def bad_json_line(path: Path) -> int | None:
     return None
 
 
+def line_with(path: Path, text: str) -> int | None:
+    """The number of the first line that is this text, if there is one."""
+    wanted = text.encode()
+    with uncompressed(path) as stream:
+        for number, line in enumerate(_lines(stream), start=1):
+            if line.rstrip(b"\r\n") == wanted:
+                return number
+    return None
+
+
 def _peek(path: Path) -> bytes:
     try:
         with uncompressed(path) as stream:

@@ -72,13 +72,13 @@ class SparkEngine:
         """Make a frame known under this name."""
         frame.createOrReplaceTempView(name)
 
-    def computed(self, frame: "DataFrame") -> "DataFrame":
-        """The rows of a frame, computed now and once.
+    def computed(self, frame: "DataFrame", say: Callable[[str], str] | None = None) -> "DataFrame":
+        """The rows of a frame, computed now and once; `say` makes a sentence of why they cannot be.
 
         They are kept in the checkpoint folder if Spark has one, else by the workers themselves. What was
         computed is forgotten, since the plan of a table that refers to itself would double with every step.
         """
-        with spark_errors():
+        with spark_errors(say or could_not_go_on):
             folder = self.session.sparkContext.getCheckpointDir()
             return frame.localCheckpoint() if folder is None else frame.checkpoint()
 
@@ -147,10 +147,13 @@ def kinds_of(frame: "DataFrame") -> list[tuple[Any, ...]]:
     ]
 
 
+def could_not_go_on(reason: str) -> str:
+    """The sentence for a job that failed."""
+    return f"Spark could not go on: {reason}."
+
+
 @contextmanager
-def spark_errors(
-    say: Callable[[str], str] = lambda reason: f"Spark could not go on: {reason}.",
-) -> Iterator[None]:
+def spark_errors(say: Callable[[str], str] = could_not_go_on) -> Iterator[None]:
     """A failure of a job as one sentence; mistakes in statements are our bugs and stay what they are."""
     from py4j.protocol import Py4JJavaError, Py4JNetworkError
     from pyspark.errors import AnalysisException, ParseException, PySparkException
@@ -165,11 +168,12 @@ def spark_errors(
             "memory (spark.driver.memory), so give it more and start again."
         ) from error
     except (Py4JJavaError, PySparkException) as error:
-        raise DataError(say(_reason(str(error)))) from error
+        raise DataError(say(spark_reason(error))) from error
 
 
-def _reason(message: str) -> str:
+def spark_reason(error: Exception) -> str:
     """The innermost cause that Spark names, without its stack."""
+    message = str(error)
     raised = re.findall(r"^(\w+(?:Error|Exception): .+)", message, re.MULTILINE)  # in Python, on a worker
     causes = raised or re.findall(r"Caused by: (?:[\w.$]+: )?(.+)", message) or message.splitlines()[:1]
     return re.sub(r"\s*SQLSTATE: \w+|^\[[\w.]+\] ", "", causes[-1]).strip().rstrip(".")[:300]

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from towpath.data.columns import REQUIRED
-from towpath.data.layout import PEEK_LINES, File, Layout, bad_json_line, is_data_name, layout_of
-from towpath.data.spark_engine import SparkEngine, spark_errors
+from towpath.data.layout import PEEK_LINES, File, Layout, bad_json_line, is_data_name, layout_of, line_with
+from towpath.data.spark_engine import SparkEngine, spark_errors, spark_reason
 from towpath.errors import DataError
 
 if TYPE_CHECKING:
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 
     from towpath.data.scan import Source
 
+_BAD_RECORD = "Malformed CSV record: "
 PIECE = ("towpath_file", "towpath_piece", "towpath_row")
 
 
 def open_files(engine: SparkEngine, source: "Source") -> tuple[str, ...]:
     """The relation `source` over these files; what was noticed on the way comes back as notes."""
     notes: tuple[str, ...] = ()
-    with spark_errors(lambda reason: f"{source.label} cannot be read: {reason}."):
+    with spark_errors(lambda reason: _unreadable(source, reason)):
         if source.layout.kind == "parquet":
             frame = _parquet(engine, source)
         elif source.layout.kind == "json":
-            frame = engine.computed(_json(engine, source))
+            frame = engine.computed(_json(engine, source), lambda reason: _unreadable(source, reason))
         else:
             frame, notes = _delimited(engine, source)
         _number_rows(engine, frame, source)
@@ -42,8 +43,13 @@ def open_files(engine: SparkEngine, source: "Source") -> tuple[str, ...]:
 
 def parquet_names(engine: SparkEngine, files: Sequence[File]) -> tuple[str, ...]:
     """The names of the columns of Parquet files."""
+    from pyspark.errors import AnalysisException
+
     with spark_errors(lambda reason: f"{files[0]} cannot be read: {reason}."):
-        return tuple(engine.session.read.parquet(*map(_address, files)).columns)
+        try:
+            return tuple(engine.session.read.parquet(*map(_address, files)).columns)
+        except AnalysisException as error:  # no file of them has any columns
+            raise DataError(f"{files[0]} cannot be read: {spark_reason(error)}.") from error
 
 
 def _parquet(engine: SparkEngine, source: "Source") -> "DataFrame":
@@ -74,7 +80,8 @@ def _delimited(engine: SparkEngine, source: "Source") -> tuple["DataFrame", tupl
     frame = engine.session.read.options(**options).schema(schema).csv(list(map(_address, source.files)))
     roles = [f"c{index} AS `{role}`" for role, index in source.indices.items()]
     notes = ("the text is not UTF-8; read as Latin-1",) if invalid else ()
-    return engine.computed(frame.selectExpr(*roles, *_text_piece())), notes
+    rows = frame.selectExpr(*roles, *_text_piece())
+    return engine.computed(rows, lambda reason: _unreadable(source, reason)), notes
 
 
 def _json(engine: SparkEngine, source: "Source") -> "DataFrame":
@@ -88,7 +95,7 @@ def _json(engine: SparkEngine, source: "Source") -> "DataFrame":
         *_text_piece(),
     )
     lines = lines.where("TRIM(value) <> ''")
-    if lines.where("keys IS NULL").limit(1).count():
+    if lines.where("keys IS NULL OR NOT is_valid_utf8(value)").limit(1).count():
         raise DataError(_bad_line(source))
     roles = []
     for role, index in source.indices.items():
@@ -102,6 +109,19 @@ def _json(engine: SparkEngine, source: "Source") -> "DataFrame":
         else:
             roles.append(value.alias(role))
     return lines.select(*roles, *PIECE)
+
+
+def _unreadable(source: "Source", reason: str) -> str:
+    """The sentence for files that Spark cannot read; with the line of a bad record if the file is at hand."""
+    record = reason.removeprefix(_BAD_RECORD)
+    if record != reason:
+        for file in source.files:
+            if isinstance(file, Path) and (number := line_with(file, record)):
+                wrong = f"{len(source.names)} columns were expected"
+                return (
+                    f"Line {number:,} of {file} does not parse, {wrong}: {record[:60]!r}; mend or remove it."
+                )
+    return f"{source.label} cannot be read: {reason}."
 
 
 def _bad_line(source: "Source") -> str:
