@@ -112,7 +112,6 @@ def write_table(kept: Path, target: Path) -> None:
         "step": "step",
         "million events": "millions",
         "processor s": "cpu_seconds",
-        "s": "seconds",
         "peak MB": "peak_mb",
         "without pages of files": "peak_without_files_mb",
     }
