@@ -11,6 +11,9 @@ from towpath.models.attention import Attention, by_distance
 from towpath.models.registry import build
 from towpath.models.scorer import Context, Sizes, context_of
 from towpath.rng import Rng
+from towpath.training.plain import PlainLearner
+from towpath.training.settings import TrainingSettings
+from towpath.training.task import TrainingTask
 
 SPLIT = small_split()
 ITEMS, LENGTH = 40, 6
@@ -180,3 +183,26 @@ def test_a_model_of_before_distances_scores_as_it_did() -> None:
     assert not torch.equal(state(other, 1, 2, 3), state(ONE, 1, 2, 3))
     other.load_state_dict(old)
     assert torch.equal(state(other, 1, 2, 3), state(ONE, 1, 2, 3))
+
+
+@pytest.mark.parametrize("pairs", ["catalogue", "sampled"])
+def test_a_large_catalogue_is_stepped_by_the_rows_of_a_batch(
+    pairs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One batch: the first step of lazy Adam is that of Adam, since other rows have no moments yet.
+    settings = TrainingSettings(batch_size=10**6, pairs=pairs, softmax_negatives=5, loss="softmax")
+
+    def trained() -> Attention:
+        scorer = attention(dropout=0)
+        PlainLearner(TrainingTask(scorer, SPLIT.train, settings, Rng(0))).epoch(1)
+        return scorer
+
+    dense, start = trained(), attention(dropout=0)
+    for module in ("models.pair_tables", "kernels.softmax_loss"):
+        monkeypatch.setattr(f"towpath.{module}.SPARSE_FROM_ROWS", 10)
+    sparse = trained()
+    assert sparse.items.sparse
+    assert not dense.items.sparse
+    assert not torch.allclose(sparse.items.weight, start.items.weight, atol=1e-3)
+    # A step is 3e-3; where a gradient is next to nothing, Adam makes a part of it of its rounding.
+    torch.testing.assert_close(sparse.items.weight, dense.items.weight, atol=2e-4, rtol=0)

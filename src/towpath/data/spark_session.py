@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from towpath.boundary import reason_of
 from towpath.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,24 +51,37 @@ def spark_session(engine: str) -> "SparkSession":
     """
     if find_spec("pyspark") is None:
         raise ConfigError(f"The engine {engine!r} needs the extra 'cluster': pip install 'towpath[cluster]'.")
-    with without_pandas_warning():
-        from pyspark.sql import SparkSession
+    from py4j.protocol import Py4JError, Py4JJavaError
 
-        running = SparkSession.getActiveSession()
-        if running is None:
-            os.environ.update(java_environment())
-            builder = SparkSession.builder.appName("towpath")
-            for key, value in _settings(engine).items():
-                builder = builder.config(key, value)
-            running = builder.getOrCreate()
-        elif engine not in ("spark", running.sparkContext.master):
-            raise ConfigError(
-                f"This process uses Spark at {running.sparkContext.master} already, and {engine} was given; "
-                "stop that session first, or say engine 'spark'."
-            )
-        session = running.newSession()
-        for key, value in _DIALECT.items():
-            session.conf.set(key, value)
+    try:
+        with without_pandas_warning():
+            return _new_session(engine)
+    except Py4JJavaError:  # Java answers, and says what is wrong
+        raise
+    except (Py4JError, ConnectionError) as error:
+        raise ConfigError(
+            f"Spark's Java process does not answer any more ({reason_of(error)}); start this program again."
+        ) from error
+
+
+def _new_session(engine: str) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is None:
+        os.environ.update(java_environment())
+        builder = SparkSession.builder.appName("towpath")
+        for key, value in _settings(engine).items():
+            builder = builder.config(key, value)
+        running = builder.getOrCreate()
+    elif engine not in ("spark", running.sparkContext.master):
+        raise ConfigError(
+            f"This process uses Spark at {running.sparkContext.master} already, and {engine} was given; "
+            "stop that session first, or say engine 'spark'."
+        )
+    session = running.newSession()
+    for key, value in _DIALECT.items():
+        session.conf.set(key, value)
     return session
 
 
