@@ -29,6 +29,7 @@ _OTHERS = {
     "evidence": "Do the intervals of a diagnosis hold?",
     "outside-test": "A biased training file and a random test file",
     "memory": "Memory of fitting and ranking",
+    "scale": "Growth over 1, 10 and 100 million events",
     "impressions": "Not in the paper: logs of impressions",
 }
 
