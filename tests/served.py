@@ -29,6 +29,8 @@ from towpath.serving.http.service import Service
 from towpath.serving.http.settings import ArmSettings, Place, ServerSettings
 
 SPLIT = small_split()
+# Seconds to wait for an answer: a swap waits for a worker that is just starting, and the machine may be busy.
+PATIENCE = 90
 
 
 def save_model(folder: Path, model: str = "mf", seed: int = 0) -> Path:
@@ -47,7 +49,7 @@ class Client:
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         """Status and body of the answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         try:
             connection.request(method, path, body, headers)
@@ -58,7 +60,7 @@ class Client:
 
     def connected(self) -> socket.socket:
         """A connection, for what no client would send."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
     def get(self, path: str) -> tuple[int, bytes]:
         return self.ask("GET", path)

@@ -29,8 +29,8 @@ def loop_page(loop: ServedLoop) -> Page:
         Section(
             "The lists of each week",
             (
-                "These shares fall for every arm, also for one that is never trained again: what users have "
-                "clicked is not shown again, so the good items that a model knows run out first.",
+                "These shares can fall while the models get better: what users have clicked is not shown "
+                "again, so the good items that a model knows run out first.",
             ),
             tables=(shares_table(loop),),
         ),

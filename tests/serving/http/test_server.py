@@ -106,6 +106,10 @@ class Traffic:
                 continue
             if status == 200:
                 self.answered.append((answer["request_id"], answer["model_version"]))
+                if not answer[
+                    "items"
+                ]:  # this user has clicked all of them, since the worker took long to start
+                    continue
                 event = {"event_id": f"e-{answer['request_id']}", "request_id": answer["request_id"],
                          "item": answer["items"][0]["id"], "kind": "click"}  # fmt: skip
                 with suppress(OSError, ValueError):
