@@ -119,6 +119,13 @@ def test_a_full_time_beats_a_day_and_whole_numbers_can_be_days() -> None:
     assert days.interactions.times[:2].tolist() == [1650844800000000, 1650931200000000]
 
 
+@pytest.mark.parametrize("other", [20221301, 20220400, 18991231, 21000101, -20220425, 202204251])
+def test_whole_numbers_are_no_days_if_one_of_them_is_none(other: int) -> None:
+    times = [20220425, other, 20220427, 20220425, 20220426]
+    log = read_frame({"user": LOG["user"], "item": LOG["item"], "date": times})
+    assert sorted(log.interactions.rows.times.tolist()) == sorted(times)
+
+
 @pytest.mark.parametrize(
     ("columns", "how", "sentence"),
     [

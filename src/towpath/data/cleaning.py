@@ -74,7 +74,8 @@ class Cleaner:
         if cleaning.min_rating is not None:
             self._min_rating(cleaning.min_rating)
         if cleaning.repeats != "allow":
-            self._keep(f"repeats: {cleaning.repeats}", self.statements.keep_one_of_repeats(cleaning.repeats))
+            sql = self.statements.keep_one_of_repeats(cleaning.repeats)
+            self._keep(f"repeats: {cleaning.repeats}", sql, all_ids_stay=True)
         if cleaning.filter == "k-core":
             self._k_core(cleaning)
         else:
@@ -117,13 +118,17 @@ class Cleaner:
         name = f"k-core: {cleaning.min_per_item} per item, {cleaning.min_per_user} per user ({taking})"
         self.steps[before:] = [Step(name, start.rows - last.rows, last.rows, last.users, last.items)]
 
-    def _keep(self, name: str, select: str) -> None:
-        """Replace `events` by what the statement selects."""
+    def _keep(self, name: str, select: str, *, all_ids_stay: bool = False) -> None:
+        """Replace `events` by what the statement selects, some events of every user and item or not."""
         self.connection.execute(f"CREATE TABLE kept AS {select}")
         self.connection.execute("DROP TABLE events")
         self.connection.execute("ALTER TABLE kept RENAME TO events")
-        rows, users, items = self._count()
-        self.steps.append(Step(name, self.steps[-1].rows - rows, rows, users, items))
+        before = self.steps[-1]
+        rows = self.connection.execute("SELECT COUNT(*) FROM events").fetchall()[0][0]
+        # Users and items are counted by grouping all events, so only where their number can have changed.
+        same = all_ids_stay or rows == before.rows
+        users, items = (before.users, before.items) if same else self._count()[1:]
+        self.steps.append(Step(name, before.rows - rows, rows, users, items))
         self._refuse_too_few()
 
     def _refuse_too_few(self) -> None:

@@ -43,6 +43,8 @@ def time_expression(connection: Engine, column: str, kind: str) -> str:
 def _expression_of_integers(connection: Engine, column: str) -> str:
     """Days like 20220425 become microseconds; other whole numbers stay what they are."""
     day = FORMS["days like 20220425"].format(x=f"CAST({column} AS STRING)")
+    # Only what lies between the first and the last such day need be written out as text.
+    day = f"CASE WHEN {column} BETWEEN 19000101 AND 20991231 THEN {day} END"
     others = connection.execute(f"SELECT COUNT({column}), COUNT({day}) FROM source").fetchone()
     assert others is not None  # an aggregate without groups always gives one row
     if others[0] and others[0] == others[1]:
