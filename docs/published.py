@@ -22,16 +22,6 @@ RESULTS = Path(__file__).parent / "results"
 PAGE = RESULTS / "index.md"
 _PAGES = re.compile(r"(?<=<!-- pages -->\n).*?(?=<!-- end of pages -->)", re.S)
 _TREE = re.compile(r"(?<=:maxdepth: 1\n\n).*?(?=```)", re.S)
-# Pages that other commands write.
-_OTHERS = {
-    "open-bandit": "Off-policy evaluation on the Open Bandit sample",
-    "theorem-3": "Theorem 3: transport on a bandit log over lambda",
-    "evidence": "Do the intervals of a diagnosis hold?",
-    "outside-test": "A biased training file and a random test file",
-    "memory": "Memory of fitting and ranking",
-    "scale": "Growth over 1, 10 and 100 million events",
-    "impressions": "Not in the paper: logs of impressions",
-}
 
 
 def pages() -> Iterator[tuple[Experiment, str, str]]:
@@ -44,14 +34,23 @@ def pages() -> Iterator[tuple[Experiment, str, str]]:
 def index_text() -> str:
     """The page with its list of contents and its table as the files have them."""
     text = PAGE.read_text(encoding="utf-8")
-    text = _TREE.sub(lambda _: "".join(f"{line}\n" for line in _contents()), text)
+    text = _TREE.sub(lambda found: "".join(f"{line}\n" for line in _contents(found[0])), text)
     return _PAGES.sub(lambda _: "\n" + "".join(f"{line}\n" for line in _table()) + "\n", text)
 
 
-def _contents() -> list[str]:
-    there = [(e, b, folder) for e, b, folder in pages() if (RESULTS / folder / "results.md").is_file()]
-    titles = {folder: _title(e, b) for e, b, folder in there}
-    return [f"{title} <{folder}/results>" for folder, title in (titles | _OTHERS).items()]
+def _contents(before: str) -> list[str]:
+    """Our pages, then those that other commands write, as they were listed by hand."""
+    declared = {folder: _title(experiment, benchmark) for experiment, benchmark, folder in pages()}
+    own = [
+        f"{title} <{folder}/results>"
+        for folder, title in declared.items()
+        if (RESULTS / folder / "results.md").is_file()
+    ]
+    return own + [line for line in before.splitlines() if _folder(line) not in declared]
+
+
+def _folder(line: str) -> str:
+    return line.partition("<")[2].partition("/")[0]
 
 
 def _title(experiment: Experiment, benchmark: str) -> str:
@@ -80,7 +79,7 @@ def _line(experiment: Experiment, benchmark: str, folder: str, results: dict[str
     wanted = _wanted(experiment, benchmark)
     missing = [column for column, fits in wanted.items() if there.get(column, 0) < fits]
     finished = sum(min(fits, there.get(column, 0)) for column, fits in wanted.items())
-    left = f"{len(missing)} of {len(wanted)} rows" if len(missing) > 3 else "; ".join(missing)
+    left = f"{len(missing)} of {len(wanted)} rows" if len(missing) > 1 else "".join(missing)
     codes = " ".join(results.get("codes") or [results["code"]])
     return f"| [{folder}]({folder}/results.md) | {finished} of {sum(wanted.values())} | {codes} | {left} |"
 

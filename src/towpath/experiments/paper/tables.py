@@ -157,7 +157,7 @@ TABLES = (
     ),
     Experiment(
         name="figure-overlap",
-        title="Overlap: simulated worlds whose log shows more and more at random",
+        title="Overlap, in simulated worlds whose log shows more and more at random",
         about="Proposition 1 says that what can be learned for other lists than the logged ones depends on "
         "the overlap of the two. Each data set is a latent world with another share of random exposures.",
         benchmarks=OVERLAP,
