@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def write(asked: argparse.Namespace, found: dict[str, list[list[Round]]]) -> None:
-    """Totals over the rounds, in pairs with the first arm; first and last round, alone and of what was left.
+    """Totals of all rounds, paired with the first arm and the last; both ends, alone and of what was left.
 
     What was clicked is not shown again, so an arm that has earned more has less left to earn: `best` is what
     the best list of ten would still have earned in that arm's own round.
@@ -47,17 +47,20 @@ def write(asked: argparse.Namespace, found: dict[str, list[list[Round]]]) -> Non
     by_round = {m: np.array([[one.relevance for one in mine] for mine in w]) for m, w in found.items()}
     best = {m: np.array([[one.best for one in mine] for mine in w]) for m, w in found.items()}
     covered = {m: np.mean([[one.coverage for one in mine] for mine in w]) for m, w in found.items()}
-    first = by_round[asked.methods[0]].sum(axis=1)
+    first, last = (by_round[asked.methods[n]].sum(axis=1) for n in (0, -1))
     rows = []
     for method, clicks in by_round.items():
-        gaps = 100 * (clicks.sum(axis=1) / first - 1)
-        low, high = interval(gaps)
+        total = clicks.sum(axis=1)
+        gaps, lead = 100 * (total / first - 1), 100 * (last / total - 1)
         share = clicks / best[method]
         ends = [(clicks[:, n].mean(), best[method][:, n].mean(), share[:, n].mean()) for n in (0, -1)]
-        numbers = (clicks.sum(axis=1).mean(), gaps.mean(), low, high, covered[method], *ends[0], *ends[1])
-        rows.append([method, str(len(clicks)), *(f"{value:.2f}" for value in numbers)])
-    heads = ("method", "worlds", "true clicks", "over the first, %", "low", "high", "coverage")
-    heads += ("first round", "best", "share", "last round", "best", "share")
+        percent = (gaps.mean(), *interval(gaps), lead.mean(), *interval(lead))
+        numbers = (covered[method], *ends[0], *ends[1])
+        row = [method, str(len(clicks)), f"{total.mean():.2f}", *(f"{value:+.1f}" for value in percent)]
+        rows.append([*row, *(f"{value:.2f}" for value in numbers)])
+    heads = ("method", "worlds", "true clicks", "over the first, %", "low", "high")
+    heads += (f"{asked.methods[-1]} over it, %", "from", "to", "coverage")
+    heads += ("first round", "best", "share", "last round", "best then", "share then")
     title = f"{asked.rounds} rounds of the closed loop, exploration {asked.exploration:g}"
     write_rows(asked.out / f"loop-exploration-{asked.exploration:g}", title, heads, rows)
 

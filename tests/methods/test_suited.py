@@ -39,7 +39,8 @@ def test_a_log_of_clicks_alone_and_other_models_keep_their_defaults() -> None:
     log = train.rows
     all_clicked = replace(train, impressions=replace(log, labels=np.ones(len(log), dtype=np.bool_)))
     assert recipe.suited_to(all_clicked) == recipe
-    assert Recipe("ncf", "plain").suited_to(train).settings == {}
+    assert Recipe("attention", "plain").suited_to(train).settings == {}
+    assert Recipe("ncf", "ipw").suited_to(train).settings == {}
 
 
 def test_a_fit_says_what_it_was_trained_with() -> None:

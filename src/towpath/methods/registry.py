@@ -52,13 +52,15 @@ SHOWN = {"learning_rate": 0.003, "l2": 0.04, "negatives": 3}
 IMITATION = {"learning_rate": 0.003, "l2": 0.02, "negatives": 3}
 ESCM2 = {"learning_rate": 0.01, "l2": 0.02, "negatives": 3}
 CONSERVATIVE = {"learning_rate": 0.01, "l2": 0.04, "negatives": 3}
+# Of networks: a quick look at a few penalties, by validation Hit in one world of seed 11.
+NETWORK = {"l2": 0.02}
 
 _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
     Method(
         "plain",
         PlainSettings,
         PlainLearner,
-        on_impressions={"mf": PLAIN},
+        on_impressions={"mf": PLAIN, "ncf": NETWORK},
         grid=grids.FIT,
         softmax=True,
         value_weights=True,
@@ -70,6 +72,7 @@ _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
         transport_learner,
         # What f is about to show is rarely among uniform negatives, so one in three comes from there.
         training={"hard_negatives": 1},
+        on_impressions={"ncf": NETWORK, "wide_deep": NETWORK},
         refuse=refuse_no_game,
         grid={**grids.FIT, **grids.TRANSPORT},
         # Only the game has players, and where there are impressions it must be asked for.
