@@ -48,21 +48,22 @@ def write(asked: argparse.Namespace, found: dict[str, list[list[Round]]]) -> Non
     best = {m: np.array([[one.best for one in mine] for mine in w]) for m, w in found.items()}
     covered = {m: np.mean([[one.coverage for one in mine] for mine in w]) for m, w in found.items()}
     first, last = (by_round[asked.methods[n]].sum(axis=1) for n in (0, -1))
-    rows = []
+    totals, ends = [], []
     for method, clicks in by_round.items():
         total = clicks.sum(axis=1)
         gaps, lead = 100 * (total / first - 1), 100 * (last / total - 1)
         share = clicks / best[method]
-        ends = [(clicks[:, n].mean(), best[method][:, n].mean(), share[:, n].mean()) for n in (0, -1)]
         percent = (gaps.mean(), *interval(gaps), lead.mean(), *interval(lead))
-        numbers = (covered[method], *ends[0], *ends[1])
         row = [method, str(len(clicks)), f"{total.mean():.2f}", *(f"{value:+.1f}" for value in percent)]
-        rows.append([*row, *(f"{value:.2f}" for value in numbers)])
+        totals.append([*row, f"{covered[method]:.2f}"])
+        found_at = [(clicks[:, n].mean(), best[method][:, n].mean(), share[:, n].mean()) for n in (0, -1)]
+        ends.append([method, *(f"{value:.2f}" for at in found_at for value in at)])
+    name, title = f"loop-exploration-{asked.exploration:g}", f"{asked.rounds} rounds of the closed loop"
     heads = ("method", "worlds", "true clicks", "over the first, %", "low", "high")
     heads += (f"{asked.methods[-1]} over it, %", "from", "to", "coverage")
-    heads += ("first round", "best", "share", "last round", "best then", "share then")
-    title = f"{asked.rounds} rounds of the closed loop, exploration {asked.exploration:g}"
-    write_rows(asked.out / f"loop-exploration-{asked.exploration:g}", title, heads, rows)
+    write_rows(asked.out / name, f"{title}, exploration {asked.exploration:g}", heads, totals)
+    heads = ("method", "first round", "best", "share", "last round", "best then", "share then")
+    write_rows(asked.out / f"{name}-ends", f"{title}: its first and its last", heads, ends)
 
 
 def arguments() -> argparse.Namespace:

@@ -6,6 +6,8 @@ python -m benchmarks.impressions_summary
 import csv
 from pathlib import Path
 
+from benchmarks.impressions import write_rows
+
 RESULTS = Path("docs/results/impressions")
 SIZES = {"small": "700 x 400", "default": "1,500 x 800"}
 EXPLORATION = {"0": "nothing", "0.1": "a tenth", "0.5": "half", "1": "all"}
@@ -19,7 +21,7 @@ def main() -> None:
             path = RESULTS / f"latent-{size}-exploration-{exploration}-taste-0.6.csv"
             if path.is_file():
                 rows.append([world.replace(",", ""), random, *summary(path)])
-    (RESULTS / "when-it-pays.csv").write_text("".join(",".join(row) + "\n" for row in rows))
+    write_rows(RESULTS / "when-it-pays", "When it pays: true clicks on a list of ten", rows[0], rows[1:])
 
 
 def summary(path: Path) -> list[str]:
