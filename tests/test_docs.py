@@ -271,7 +271,7 @@ def test_the_list_of_pages_is_that_of_the_committed_results(script):
     assert page == published.index_text(), "docs/results/index.md is out of date: run `make reference`"
     folders = {folder for _, _, folder in published.pages()}
     assert {path.parent.name for path in RESULT_FILES} <= folders
-    assert all(f"{folder} " in page or f"[{folder}]" in page for folder in folders)
+    assert all(f"| {folder} |" in page for folder in folders)
 
 
 @pytest.mark.parametrize("path", RESULT_FILES, ids=lambda path: path.parent.name)
