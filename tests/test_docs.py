@@ -274,10 +274,12 @@ def test_the_list_of_pages_is_that_of_the_committed_results(script):
     assert all(f"| {folder} |" in page for folder in folders)
 
 
-@pytest.mark.parametrize("path", RESULT_FILES, ids=lambda path: path.parent.name)
+# Pages that were computed before fits were committed have none; the list of pages says which.
+WITH_FITS = [path for path in RESULT_FILES if (path.parent / "run.json").is_file()]
+
+
+@pytest.mark.parametrize("path", WITH_FITS, ids=lambda path: path.parent.name)
 def test_numbers_of_a_page_are_those_of_the_committed_fits(path):
-    if not (path.parent / "run.json").is_file():
-        pytest.skip("computed before fits were committed")
     record = read_record(path.parent)
     (facts,) = record.benchmarks
     results = record.results_on(facts, open_store(path.parents[1], record.code))
