@@ -138,9 +138,10 @@ def plan(names: Names, options: PaperOptions, output: Output) -> None:
     }
     # Short enough for a terminal of 80 columns; --json has the rest.
     columns = ("fits", "stored", "earlier", "hours")
-    lines = [(row.folder, *(getattr(row, name) for name in columns)) for row in (*searches, *rows)]
-    lines.append(("all", *(sum(line[place] for line in lines) for place in range(1, 5))))
-    total = lines[-1][-1]
+    lines = [(row.folder, row.fits, row.stored, row.earlier, row.hours) for row in (*searches, *rows)]
+    sums = [sum(line[place] for line in lines) for place in range(1, 5)]
+    total = sums[-1]
+    lines = [(*line[:-1], f"{line[-1]:6.2f}") for line in (*lines, ("all", *sums))]
     wall = f"{total / options.jobs:.1f} hours with --jobs {options.jobs}"
     title = f"About {total:.1f} processor hours are missing: {wall}"
     output.show(result, Listing(title, ("page", *columns), lines))
@@ -153,13 +154,14 @@ def tune(names: Names, options: PaperOptions, output: Output) -> None:
     made again. A simulation takes the settings of the data set that it is made from.
     """
     use_threads(1)
+    from towpath.experiments.paper.searches import run_searches
+
     searches = _searches(names, options)
     missing = [one for one in searches if not one.finished]
     try:
         with output.progress("Searching", len(missing)) as step:
-            for one in missing:
+            for one in run_searches(missing, options.jobs):
                 step(f"{one.location.name}, {one.column}")
-                one.run(options.jobs)
     except KeyboardInterrupt:
         raise Interrupted(stopped(options.out)) from None
     found = [(one, *one.chosen()) for one in searches]

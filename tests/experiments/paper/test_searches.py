@@ -11,7 +11,7 @@ from tiny_paper import TINY, config
 from towpath.experiments.paper import searches
 from towpath.experiments.paper.catalogue import EXPERIMENTS
 from towpath.experiments.paper.run import plan
-from towpath.experiments.paper.searches import CANDIDATES, TUNED, searches_of
+from towpath.experiments.paper.searches import CANDIDATES, TUNED, run_searches, searches_of
 from towpath.experiments.search import Grid
 from towpath.methods.recipe import Recipe
 
@@ -52,8 +52,7 @@ def test_what_was_found_is_used_by_the_tables(folder: Path, monkeypatch: pytest.
     found = searches_of([wide], folder / "out", None)
     assert [(one.location.name, one.column) for one in found] == [("tiny", "MCF"), ("tiny", "DT-MCF")]
     assert not any(one.finished for one in found)
-    for one in found:
-        one.run(1)
+    assert list(run_searches(found, 1)) == found
     assert all(one.finished for one in found)
     made = plan(wide, config(folder, tuned=folder / "out" / TUNED)).record
     (l2, _), (penalty, _) = (one.chosen() for one in found)
@@ -72,7 +71,7 @@ def test_what_a_sweep_varies_is_not_tuned(folder: Path, monkeypatch: pytest.Monk
     methods = {"DT-MCF": tiny_paper.SWEEP.recipe}
     swept = replace(tiny_paper.SWEPT, methods=methods, claims=(), sweeps=(tiny_paper.SWEEP,))
     (search,) = searches_of([swept], folder / "out", None)
-    search.run(1)
+    search.run()
     settings = plan(swept, config(folder, tuned=folder / "out" / TUNED)).record.settings["tiny"]
     sweep = tiny_paper.SWEEP
     assert [settings[sweep.label(value)]["settings"]["penalty"] for value in sweep.values] == [0.0, 1.0]

@@ -1,7 +1,7 @@
 """The searches that tune the columns of the tables: the same number of candidates for every one of them."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,9 @@ from typing import Any
 from towpath.experiments.paper.benchmarks import BenchmarkLocation, open_benchmark, simulated_from
 from towpath.experiments.paper.experiment import Experiment
 from towpath.experiments.paper.tuned import same_problem, takes_base_settings
-from towpath.experiments.pool import Work
+from towpath.experiments.pool import Work, workers
 from towpath.experiments.search import Grid
-from towpath.experiments.trials import BEST, Trial, read_best
+from towpath.experiments.trials import BEST, read_best
 from towpath.experiments.tune import Tuned, Tuning, tune
 from towpath.methods.recipe import Recipe
 from towpath.models.registry import is_trainable
@@ -59,17 +59,31 @@ class PaperSearch:
         """What is searched."""
         return Tuning(self.recipe, grid_of(self.recipe), (SEED,), rounds=1, trials=CANDIDATES)
 
-    def run(self, jobs: int, on_result: Callable[[Trial], None] = lambda trial: None) -> Tuned:
+    def run(self) -> Tuned:
         """Search; what is stored of it is not computed again."""
         benchmark = open_benchmark(self.location)
         origin = {"benchmark": benchmark.name, "column": self.column}
-        return tune(benchmark.split, self.tuning, work=Work(jobs, self.folder, on_result), origin=origin)
+        return tune(benchmark.split, self.tuning, work=Work(1, self.folder), origin=origin)
 
     def chosen(self) -> tuple[dict[str, Any], float]:
         """The settings that it decided, and the validation Hit@10 with them."""
         recipe, best = read_best(self.folder)
         settings = recipe.resolved()["settings"]
         return {name: settings[name] for name in self.tuning.searched}, float(best["validation_hit"])
+
+
+def run_searches(searches: Sequence[PaperSearch], processes: int) -> Iterator[PaperSearch]:
+    """Search, and give each search as it finishes.
+
+    Whole searches run side by side: within one, each candidate waits for those before it.
+    """
+    with workers(_finish, None, processes) as results:
+        yield from results(searches)
+
+
+def _finish(shared: None, search: PaperSearch) -> PaperSearch:
+    search.run()
+    return search
 
 
 def grid_of(recipe: Recipe) -> Grid:
