@@ -305,15 +305,21 @@ def render(folder: PaperFolder, output: Output) -> None:
 
 def _selected(names: list[str], options: PaperOptions) -> "list[Experiment]":
     from towpath.experiments.paper.catalogue import ALL, EXPERIMENTS, experiment_named
-    from towpath.experiments.paper.experiment import by_data, quick_version, restrict
+    from towpath.experiments.paper.experiment import (
+        by_data,
+        on_any_of,
+        quick_version,
+        restrict,
+        select_columns,
+    )
 
-    wanted = list(EXPERIMENTS) if names == [ALL] else list(dict.fromkeys(names))
-    experiments = []
-    for name in wanted:
-        one = experiment_named(name)
-        one = quick_version(one) if options.quick else one
-        experiments += by_data(restrict(one, options.data or (), options.columns or ()))
-    return experiments
+    wanted = [experiment_named(name) for name in (EXPERIMENTS if names == [ALL] else dict.fromkeys(names))]
+    wanted = [quick_version(one) if options.quick else one for one in wanted]
+    if names == [ALL] and options.data:
+        wanted = on_any_of(options.data, wanted)
+    else:
+        wanted = [restrict(one, options.data or ()) for one in wanted]
+    return [part for one in wanted for part in by_data(select_columns(one, options.columns or ()))]
 
 
 def _config(experiment: "Experiment", options: PaperOptions) -> "PaperConfig":

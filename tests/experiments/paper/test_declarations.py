@@ -7,7 +7,7 @@ import pytest
 from towpath.experiments.paper.benchmarks import BENCHMARKS, OVERLAP, BenchmarkLocation, open_benchmark
 from towpath.experiments.paper.catalogue import EXPERIMENTS, experiment_named
 from towpath.experiments.paper.claims import Better, WeightsAre
-from towpath.experiments.paper.experiment import Experiment, quick_version, restrict
+from towpath.experiments.paper.experiment import Experiment, quick_version, restrict, select_columns
 from towpath.experiments.paper.published import PUBLISHED, published_difference, published_value
 from towpath.experiments.paper.weights import STATISTICS
 from towpath.stats.spread import deviation_of
@@ -105,7 +105,7 @@ def test_quick_is_small_and_says_what_it_stands_for() -> None:
 
 
 def test_a_restricted_experiment_keeps_what_its_sweep_is_drawn_next_to() -> None:
-    one = restrict(experiment_named("figure-2c"), ["ml-1m"], ["margin players"])
+    one = select_columns(restrict(experiment_named("figure-2c"), ["ml-1m"]), ["margin players"])
     assert list(one.methods) == ["MCF"]
     assert [sweep.name for sweep in one.sweeps] == ["margin players"]
     assert one.benchmarks == ("ml-1m",)

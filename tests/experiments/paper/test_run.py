@@ -17,7 +17,7 @@ from towpath.errors import ConfigError, DataError, TrainingError
 from towpath.experiments.paper import jobs
 from towpath.experiments.paper.benchmarks import BenchmarkLocation, open_benchmark
 from towpath.experiments.paper.columns import ALIKE
-from towpath.experiments.paper.experiment import restrict
+from towpath.experiments.paper.experiment import on_any_of, restrict, select_columns
 from towpath.experiments.paper.record import read_record, runs_in
 from towpath.experiments.paper.run import Plan, fit_all, plan
 from towpath.experiments.result_store import open_store
@@ -67,7 +67,7 @@ def test_a_fit_that_breaks_down_is_kept_as_such(folder: Path, monkeypatch: pytes
         raise TrainingError("w collapsed in epoch 1.")
 
     monkeypatch.setattr(jobs, "fit", broken)
-    small = restrict(TINY, ["tiny"], ["MCF"])
+    small = select_columns(restrict(TINY, ["tiny"]), ["MCF"])
     made = plan(small, config(folder))
     assert states(made) == ["failed", "failed"]
     monkeypatch.undo()
@@ -130,13 +130,21 @@ def test_a_record_is_read_as_it_was_written(folder: Path) -> None:
     assert 0 < best < 10
 
 
+def test_of_all_experiments_those_are_run_that_have_the_data() -> None:
+    other = replace(TINY, name="other", benchmarks=("tiny-simulation",))
+    found = on_any_of(["tiny"], [TINY, other])
+    assert [(one.name, one.benchmarks) for one in found] == [(TINY.name, ("tiny",))]
+    with pytest.raises(ConfigError, match="no data set of these experiments 'tyny'"):
+        on_any_of(["tiny", "tyny"], [TINY, other])
+
+
 def test_what_is_not_there_is_one_sentence(folder: Path) -> None:
     with pytest.raises(DataError, match="leave GoodReads out with --data"):
         open_benchmark(BenchmarkLocation("goodreads", folder, folder))
     with pytest.raises(ConfigError, match="did you mean 'MCF'"):
-        restrict(TINY, [], ["MFC"])
+        select_columns(TINY, ["MFC"])
     with pytest.raises(ConfigError, match="no data set of this experiment 'tyny'"):
-        restrict(TINY, ["tyny"], [])
+        restrict(TINY, ["tyny"])
     with pytest.raises(ConfigError, match="--tuned takes a folder"):
         plan(TINY, config(folder, tuned=folder / "nowhere"))
 

@@ -116,25 +116,35 @@ def _short(recipe: Recipe) -> Recipe:
     return replace(recipe, settings={**recipe.settings, **short})
 
 
-def restrict(experiment: Experiment, benchmarks: Sequence[str], columns: Sequence[str]) -> Experiment:
-    """The same on these benchmarks and with these columns only; without names, on or with all.
-
-    A sweep is selected as a whole, by its name.
-    """
+def restrict(experiment: Experiment, benchmarks: Sequence[str]) -> Experiment:
+    """The same on these benchmarks only; without names, on all."""
     _refuse_unknown("data set of this experiment", benchmarks, experiment.benchmarks)
-    sweeps = {sweep.name: sweep for sweep in experiment.sweeps}
-    _refuse_unknown("column of this experiment", columns, (*experiment.methods, *sweeps))
-    if columns:
-        selected = tuple(sweep for name, sweep in sweeps.items() if name in columns)
-        drawn = {reference for sweep in selected for reference in sweep.references}
-        experiment = replace(
-            experiment,
-            methods={n: r for n, r in experiment.methods.items() if n in columns or n in drawn},
-            sweeps=selected,
-        )
     return replace(
         experiment, benchmarks=tuple(n for n in experiment.benchmarks if not benchmarks or n in benchmarks)
     )
+
+
+def on_any_of(benchmarks: Sequence[str], experiments: Sequence[Experiment]) -> list[Experiment]:
+    """Those experiments that have any of these benchmarks, on those that they have."""
+    known = dict.fromkeys(name for one in experiments for name in one.benchmarks)
+    _refuse_unknown("data set of these experiments", benchmarks, tuple(known))
+    shared = [[name for name in benchmarks if name in one.benchmarks] for one in experiments]
+    return [restrict(one, names) for one, names in zip(experiments, shared, strict=True) if names]
+
+
+def select_columns(experiment: Experiment, columns: Sequence[str]) -> Experiment:
+    """The same with these columns only; without names, with all.
+
+    A sweep is selected as a whole, by its name.
+    """
+    sweeps = {sweep.name: sweep for sweep in experiment.sweeps}
+    _refuse_unknown("column of this experiment", columns, (*experiment.methods, *sweeps))
+    if not columns:
+        return experiment
+    selected = tuple(sweep for name, sweep in sweeps.items() if name in columns)
+    drawn = {reference for sweep in selected for reference in sweep.references}
+    methods = {n: r for n, r in experiment.methods.items() if n in columns or n in drawn}
+    return replace(experiment, methods=methods, sweeps=selected)
 
 
 def by_data(experiment: Experiment) -> list[Experiment]:
