@@ -136,15 +136,17 @@ def plan(names: Names, options: PaperOptions, output: Output) -> None:
         "experiments": [row.to_json() for row in rows],
         "searches": [row.to_json() for row in searches],
     }
-    # Short enough for a terminal of 80 columns; --json has the rest.
-    columns = ("fits", "stored", "earlier", "hours")
-    lines = [(row.folder, row.fits, row.stored, row.earlier, row.hours) for row in (*searches, *rows)]
-    sums = [sum(line[place] for line in lines) for place in range(1, 5)]
-    total = sums[-1]
-    lines = [(*line[:-1], f"{line[-1]:6.2f}") for line in (*lines, ("all", *sums))]
+    every = [*searches, *rows]
+    total = sum(row.hours for row in every)
+    # Short enough for a terminal of 80 columns, so hours are written out; --json has the rest.
+    lines: list[tuple[object, ...]] = [
+        (row.folder, row.fits, row.stored, row.earlier, f"{row.hours:6.2f}") for row in every
+    ]
+    counts = (sum(getattr(row, name) for row in every) for name in ("fits", "stored", "earlier"))
+    lines.append(("all", *counts, f"{total:6.2f}"))
     wall = f"{total / options.jobs:.1f} hours with --jobs {options.jobs}"
     title = f"About {total:.1f} processor hours are missing: {wall}"
-    output.show(result, Listing(title, ("page", *columns), lines))
+    output.show(result, Listing(title, ("page", "fits", "stored", "earlier", "hours"), lines))
 
 
 def tune(names: Names, options: PaperOptions, output: Output) -> None:
