@@ -53,7 +53,7 @@ def test_scores_and_gradients_are_those_of_autograd(
 def test_the_whole_catalogue_is_every_pair(
     widths: tuple[int, ...], tile: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("towpath.kernels.pair_layers._TILE", tile)
+    monkeypatch.setattr("towpath.kernels.pair_layers._PAIRS_AT_ONCE", tile)
     user, item, _, layers = made(widths)
     with torch.no_grad():
         every = torch.arange(11).expand(7, -1)

@@ -2,9 +2,9 @@
 
     s = <h, a_n> + b,   a_1 = relu(x_user + y_item),   a_l = relu(W_l a_(l-1) + c_l)
 
-As one differentiable operation, block by block: the activations of a block stay in cache, the widest of them
-are never held for all pairs, and every matrix product writes into memory that is there already. Numba does
-what surrounds the products; `usable` says whether it can. Tests hold it against autograd.
+As one differentiable operation, in compiled loops: the activations of a block of pairs stay in cache, and the
+widest of them are never held for all pairs. `usable` says whether the loops can be had; the catalogue is
+scored without them too. Same floats on any number of threads. Tests hold all of it against autograd.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,15 +16,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from towpath.kernels.inner_products import arrays, usable
+from towpath.kernels.threads import run
 
-# Pairs that pass through the layers at once.
+# Pairs that pass through the layers at once where torch multiplies.
 _PAIRS_AT_ONCE = 2048
-# First activations of a tile of the catalogue: two megabytes, which a core's cache nearly holds.
-_TILE = 2**19
-# Fewer outputs than this lie unit after unit in such a tile.
-_FEW = 16
-# From this width on activations lie pair after pair; narrower ones unit after unit, which products prefer.
-_WIDE = 32
 
 
 class Layer(NamedTuple):
@@ -34,56 +29,42 @@ class Layer(NamedTuple):
     bias: Tensor
 
 
-def pair_scores(user: Tensor, item: Tensor, places: Tensor, layers: Sequence[Layer]) -> Tensor:
-    """Scores (b, k) of users' parts (b, h) and of the items' parts (n, h) that stand at places (b, k)."""
-    user, item, places = (t.contiguous() for t in (user, item, places))
-    if not torch.is_grad_enabled():
-        return _forward(user, item, places, layers, None)
+def pair_scores(
+    user: Tensor, item: Tensor, places: Tensor, layers: Sequence[Layer], who: Tensor | None = None
+) -> Tensor:
+    """Scores (b, k) of users' parts and of the items' parts (n, h) that stand at places (b, k).
+
+    The users' parts are (b, h), or any (m, h) of which those at who (b,) are meant.
+    """
+    who = torch.arange(len(places)) if who is None else who
+    user, item, who, places = (t.contiguous() for t in (user, item, who, places))
     flat = [tensor for layer in layers for tensor in layer]
-    scores: Tensor = _PairScores.apply(user, item, places, *flat)  # type: ignore[no-untyped-call]
+    if not torch.is_grad_enabled():
+        return _forward(user, item, who, places, flat)[0]
+    scores: Tensor = _PairScores.apply(user, item, who, places, *flat)  # type: ignore[no-untyped-call]
     return scores
 
 
 def catalogue_scores(user: Tensor, item: Tensor, layers: Sequence[Layer]) -> Tensor:
     """Scores (b, n) of users' parts (b, h) with all of the items' parts (n, h); no gradients, any device."""
     scores = user.new_empty(len(user), len(item))
-    fill = _fill_compiled if len(layers) > 1 and usable(user, item) else _fill_in_torch
-    fill(user, item, layers, scores)
+    if not usable(user, item):
+        _fill_in_torch(user, item, layers, scores)
+        return scores
+    user, item, stack = user.contiguous(), item.contiguous(), _stack(layers)
+    steps = scores.numel() * _steps(stack)
+    run(_compiled().score_catalogue, steps, *arrays(user, item), stack, scores.numpy())
     return scores
 
 
 def _fill_in_torch(user: Tensor, item: Tensor, layers: Sequence[Layer], scores: Tensor) -> None:
     for rows, columns in _tiles(scores, _PAIRS_AT_ONCE):
-        first = (user[rows, None] + item[columns]).relu_()
-        *_, last = _upwards(first.view(-1, first.shape[2]), layers)
-        scores[rows, columns] = last.view(first.shape[:2])
-
-
-def _fill_compiled(user: Tensor, item: Tensor, layers: Sequence[Layer], scores: Tensor) -> None:
-    """The same with nothing but products in torch: biases and relus go with the loops that read them next.
-
-    All tiles use the same memory. Few outputs lie unit after unit, which products prefer.
-    """
-    loops, (*hidden, before, (output, last_bias)) = _compiled(), layers
-    user, item, found = user.contiguous(), item.contiguous(), torch.empty(max(1, _TILE // user.shape[1]))
-    room = [torch.empty(w * len(found)) for w in (item.shape[1], *(len(w) for w, _ in layers[:-1]))]
-    few = len(before.weight) < _FEW
-    finish = loops.outputs_by_unit if few else loops.outputs_by_pair
-    last = *arrays(before.bias, output[0]), np.float32(last_bias.item())
-    for rows, columns in _tiles(scores, len(found)):
-        tile = scores[rows, columns]
-        pairs = tile.numel()
-        values, *spare = (memory[: len(memory) // len(found) * pairs].view(pairs, -1) for memory in room)
-        loops.first_of_catalogue(*arrays(user[rows], item[columns], values))
-        for to, (weight, bias) in zip(spare, hidden, strict=False):
-            values = torch.mm(values, weight.T, out=to)
-            loops.relu_after_bias(*arrays(values, bias))
-        if few:
-            values = torch.mm(before.weight, values.T, out=spare[-1].view(-1, pairs))
-        else:
-            values = torch.mm(values, before.weight.T, out=spare[-1])
-        finish(values.numpy(), *last, found[:pairs].numpy())
-        tile.copy_(found[:pairs].view(tile.shape))
+        values = (user[rows, None] + item[columns]).relu_()
+        values = values.view(-1, values.shape[2])
+        for weight, bias in layers[:-1]:
+            values = torch.addmm(bias, values, weight.T).relu_()
+        last = torch.addmm(layers[-1].bias, values, layers[-1].weight.T)
+        scores[rows, columns] = last.view(scores[rows, columns].shape)
 
 
 def _tiles(scores: Tensor, pairs: int) -> Iterator[tuple[slice, slice]]:
@@ -99,85 +80,76 @@ class _PairScores(torch.autograd.Function):
     """`pair_scores` with its gradients."""
 
     @staticmethod
-    def forward(ctx: Any, user: Tensor, item: Tensor, places: Tensor, *flat: Tensor) -> Tensor:
-        kept: list[Tensor] = []
-        scores = _forward(user, item, places, _layers(flat), kept)
-        ctx.save_for_backward(user, item, places, *flat)
-        ctx.kept = kept  # made here and seen by nobody else
+    def forward(ctx: Any, user: Tensor, item: Tensor, who: Tensor, places: Tensor, *flat: Tensor) -> Tensor:
+        scores, ctx.stack, ctx.kept = _forward(user, item, who, places, flat, keep=True)
+        ctx.save_for_backward(user, item, who, places, *flat)
         return scores
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_score: Tensor) -> Any:
-        user, item, places, *flat = ctx.saved_tensors
-        layers = _layers(flat)
-        to_user, to_item, *to_flat = (torch.zeros_like(t) for t in (user, item, *flat))
-        found, kept, slopes = _layers(to_flat), iter(ctx.kept), by_score.contiguous()
-        for some in _blocks(places):
-            first = _first(user[some], item, places[some])
-            activations = [first, *(next(kept) for _ in layers[1:])]
-            slope = _downwards(slopes[some].reshape(-1, 1), activations, layers, found)
-            _compiled().add_to_rows(*arrays(first, slope, places[some], to_user[some], to_item))
-        return to_user, to_item, None, *to_flat
+        user, item, who, places, *flat = ctx.saved_tensors
+        loops, stack, pairs = _compiled(), ctx.stack, places.numel()
+        blocks = -(-pairs // loops.PAIRS)
+        to_first = np.empty(blocks * loops.PAIRS * int(stack.strides[0]), np.float32)
+        found = np.zeros((-(-blocks // loops.BLOCKS), _gradient_length(stack)), np.float32)
+        sides, slopes = arrays(user, item, who, places), by_score.contiguous().view(-1).numpy()
+        run(loops.slope_pairs, 2 * pairs * _steps(stack), *sides, stack, slopes, ctx.kept, to_first, found)
+        to_user, to_item = torch.zeros_like(user), torch.zeros_like(item)
+        steps = 2 * pairs * user.shape[1]
+        run(loops.add_to_rows, steps, to_first, stack.strides[0], *arrays(who, places, to_user, to_item))
+        return to_user, to_item, None, None, *_unpacked(found.sum(0), stack, flat)
 
 
 def _forward(
-    user: Tensor, item: Tensor, places: Tensor, layers: Sequence[Layer], kept: list[Tensor] | None
-) -> Tensor:
-    """The scores; activations above the first layer are added to `kept`, block after block."""
-    scores = torch.empty(places.shape)
-    for some in _blocks(places):
-        *above, last = _upwards(_first(user[some], item, places[some]), layers)
-        scores[some] = last.view(scores[some].shape)
-        if kept is not None:
-            kept.extend(above)
-    return scores
+    user: Tensor, item: Tensor, who: Tensor, places: Tensor, flat: Sequence[Tensor], *, keep: bool = False
+) -> tuple[Tensor, Any, Any]:
+    """The scores, the layers as the loops take them, and the activations above the first if they are kept."""
+    loops, stack = _compiled(), _stack([Layer(*pair) for pair in zip(flat[::2], flat[1::2], strict=True)])
+    scores, pairs = torch.empty(places.shape), places.numel()
+    blocks = -(-pairs // loops.PAIRS)
+    kept = np.empty(blocks * loops.PAIRS * int(stack.above[-1]) if keep else 0, np.float32)
+    sides = arrays(user, item, who, places)
+    run(loops.score_pairs, pairs * _steps(stack), *sides, stack, scores.view(-1).numpy(), kept)
+    return scores, stack, kept
 
 
-def _blocks(places: Tensor) -> Iterator[slice]:
-    at_once = max(1, _PAIRS_AT_ONCE // max(1, places.shape[1]))
-    return (slice(start, start + at_once) for start in range(0, len(places), at_once))
+def _stack(layers: Sequence[Layer]) -> Any:
+    """The layers as the loops take them."""
+    loops, (*hidden, output) = _compiled(), layers
+    widths = np.array([layers[0].weight.shape[1], *(len(layer.weight) for layer in hidden)])
+    padded = -(-widths // loops.COLUMNS) * loops.COLUMNS
+    strides = padded + loops.STEP_ASIDE
+    ends = [np.cumsum([0, *sizes]) for sizes in (padded[:-1] * padded[1:], padded[1:], strides[1:])]
+    panels = (np.zeros(ends[0][-1], np.float32) for _ in range(2))
+    last = arrays(output.weight)[0][0], np.float32(output.bias.item())
+    stack = loops.Stack(widths, padded, strides, *ends, *panels, np.zeros(ends[1][-1], np.float32), *last)
+    for number, layer in enumerate(hidden):
+        loops.pack(*arrays(*layer), number, stack)
+    return stack
 
 
-def _first(user: Tensor, item: Tensor, places: Tensor) -> Tensor:
-    first = torch.empty(places.numel(), user.shape[1])
-    _compiled().first_activations(*arrays(user, item, places, first))
-    return first
+def _steps(stack: Any) -> int:
+    """Multiplications for one pair."""
+    return int(stack.weights[-1] + stack.widths[0] + stack.widths[-1])
 
 
-def _upwards(first: Tensor, layers: Sequence[Layer]) -> Iterator[Tensor]:
-    """The activations above the first (m, h), and at last the scores (m, 1)."""
-    for depth, (weight, bias) in enumerate(layers, start=1):
-        first = torch.addmm(bias, first, weight.T, out=_room(first, len(weight)))
-        yield first if depth == len(layers) else first.relu_()
+def _gradient_length(stack: Any) -> int:
+    """Numbers in the gradients of the layers: weights, biases, the output layer's weights and its bias."""
+    return int(stack.weights[-1] + stack.units[-1] + stack.widths[-1]) + 1
 
 
-def _downwards(
-    slope: Tensor, activations: Sequence[Tensor], layers: Sequence[Layer], found: Sequence[Layer]
-) -> Tensor:
-    """What reaches the first activations (m, h), before their relu, from what reaches the scores (m, 1).
-
-    The gradients of the layers are added to `found`.
-    """
-    for depth in reversed(range(len(layers))):
-        below, to = activations[depth], found[depth]
-        to.weight.addmm_(slope.T, below)
-        to.bias.add_(slope.sum(0))
-        # As the activations lie; those of the first layer pair after pair.
-        slope = torch.mm(slope, layers[depth].weight, out=torch.empty_like(below))
-        if depth:
-            slope = torch.ops.aten.threshold_backward(slope, below, 0)
-    return slope
-
-
-def _room(below: Tensor, width: int) -> Tensor:
-    """Memory for as many activations of this width as there are below."""
-    rows = len(below)
-    return below.new_empty(rows, width) if width >= _WIDE else below.new_empty(width, rows).T
-
-
-def _layers(flat: Sequence[Tensor]) -> list[Layer]:
-    return [Layer(*pair) for pair in zip(flat[::2], flat[1::2], strict=True)]
+def _unpacked(found: Any, stack: Any, flat: Sequence[Tensor]) -> Iterator[Tensor]:
+    """The gradients of the layers, weight and bias in turn."""
+    biases, output = stack.weights[-1], stack.weights[-1] + stack.units[-1]
+    for layer in range(len(stack.widths) - 1):
+        m, n = stack.padded[layer], stack.padded[layer + 1]
+        table = found[stack.weights[layer] :][: m * n].reshape(n, m)
+        yield torch.from_numpy(table[: stack.widths[layer + 1], : stack.widths[layer]].copy())
+        start = biases + stack.units[layer]
+        yield torch.from_numpy(found[start : start + stack.widths[layer + 1]].copy())
+    yield torch.from_numpy(found[output:-1].reshape(flat[-2].shape).copy())
+    yield torch.from_numpy(found[-1:].copy())
 
 
 def _compiled() -> Any:

@@ -79,9 +79,10 @@ class Gmf(Scorer):
         The penalty is on what is multiplied: one on p_u alone would only make h grow.
         """
         if len(items) > 1 and self.tables.takes_kernels():
-            weighted = self.tables.users.weight * self.head.weight
-            tables = _with_zeros(weighted), _with_zeros(self.tables.items.weight)
-            return inner_products(*tables, context.users, items, self.head.bias)
+            once = self.tables.users_once(context.users)
+            assert once.places is not None
+            tables = _with_zeros(once.vectors * self.head.weight), _with_zeros(self.tables.items.weight)
+            return inner_products(*tables, once.places, items, self.head.bias)
         user, item = self.tables(context, items)
         user = user * self.head.weight
         product = user @ item.T if item.dim() == 2 else torch.einsum("bd,bkd->bk", user, item)
@@ -139,7 +140,8 @@ class Mlp(Scorer):
         """
         dim = self.settings.embedding_dim
         weight = self.first.weight
-        of_user = self.tables.users(context.users) @ weight[:, :dim].T
+        users = self.tables.users_once(context.users)
+        of_user = users.vectors @ weight[:, :dim].T
         once = self.tables.items_once(items)
         if once is None:
             of_item, places = self.tables.items(items) @ weight[:, dim:].T, None
@@ -147,9 +149,9 @@ class Mlp(Scorer):
         else:
             of_item, places = once.vectors @ weight[:, dim:].T, once.places
             item_norm = once.mean(of_item.square().sum(1))
-        scores = self.tower.of_parts(of_user + self.first.bias, of_item, places)
+        scores = self.tower.of_parts(of_user + self.first.bias, of_item, places, users.places)
         layers = self.settings.layer_charge * self.tower.squared_weights()
-        return scores, of_user.square().sum(1).mean() + item_norm + layers
+        return scores, users.mean(of_user.square().sum(1)) + item_norm + layers
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""

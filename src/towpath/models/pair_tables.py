@@ -40,6 +40,20 @@ class ItemsOnce:
         return values.mean() if self.shares is None else values @ self.shares
 
 
+@dataclass(frozen=True)
+class UsersOnce:
+    """Users with their vectors, and who of a batch is which of them."""
+
+    users: Tensor  # (n,) codes
+    vectors: Tensor  # (n, d)
+    places: Tensor | None  # (b,) rows of `users`; None: they are the batch as it is
+    shares: Tensor | None  # (n,) the share of the users that each is; None: all the same
+
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean over all users of what each has (n,)."""
+        return values.mean() if self.shares is None else values @ self.shares
+
+
 def _shares(places: Tensor, rows: int) -> Tensor:
     return torch.bincount(places.flatten(), minlength=rows) / places.numel()
 
@@ -81,6 +95,13 @@ class PairTables(nn.Module):
             return ItemsOnce(every, self.items.weight, items, _shares(items, len(every)))
         rows, places = numbered(items) if self.takes_kernels() else torch.unique(items, return_inverse=True)
         return ItemsOnce(rows, self.items(rows), places, _shares(places, len(rows)))
+
+    def users_once(self, users: Tensor) -> UsersOnce:
+        """Each of the users (b,) once, where that can be found out cheaply and nobody listens."""
+        if not self.takes_kernels():
+            return UsersOnce(users, self.users(users), None, None)
+        rows, places = numbered(users)
+        return UsersOnce(rows, self.users(rows), places, _shares(places, len(rows)))
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end: (b, k, 2 d)."""

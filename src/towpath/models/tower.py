@@ -43,17 +43,22 @@ class Tower(nn.Module):
         """Sum of the squares of all weights, without biases: a number."""
         return torch.stack([p.square().sum() for p in self.parameters() if p.dim() == 2]).sum()
 
-    def of_parts(self, user: Tensor, item: Tensor, places: Tensor | None = None) -> Tensor:
-        """Scores (b, k) of users' parts (b, h) with items' parts.
+    def of_parts(
+        self, user: Tensor, item: Tensor, places: Tensor | None = None, who: Tensor | None = None
+    ) -> Tensor:
+        """Scores (b, k) of users' parts (b, h), or of those at who (b,) of any (m, h), with items' parts.
 
         item: (n, h), of which every user gets those at places (b, k), or all where there are none, k = n;
         or (b, k, h), each pair's own.
         """
+        if item.dim() == 2 and places is not None and usable(user, item):
+            return pair_scores(user, item, places, self._stack(), who)
+        user = user if who is None else user[who]
         if item.dim() == 2 and places is None and not torch.is_grad_enabled():
             return catalogue_scores(user, item, self._stack())
         if item.dim() == 2 and usable(user, item):
             every = torch.arange(len(item)).expand(len(user), -1)
-            return pair_scores(user, item, every if places is None else places, self._stack())
+            return pair_scores(user, item, every, self._stack())
         return self._of_pairs(user[:, None] + (item if places is None else embedding(places, item)))
 
     def _of_pairs(self, above_first: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Wide and deep learning (Cheng et al. 2016) over ids, side features and the item on the page."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from pydantic import Field
@@ -63,6 +63,13 @@ class Part:
     first: Tensor
     weight: Tensor
     crossed: Tensor  # (..., i): indicators of an item, or what a context gives to each of them
+    who: Tensor | None = None  # (b,): which of these rows each context of a batch has; None: one each
+
+    def spread(self) -> "Part":
+        """The same with a row for each context."""
+        if self.who is None:
+            return self
+        return Part(*(values[self.who] for values in (self.first, self.weight, self.crossed)))
 
 
 class WideDeep(Scorer):
@@ -141,31 +148,36 @@ class WideDeep(Scorer):
 
     def score_with_norm(self, context: Context, items: Tensor) -> tuple[Tensor, Tensor]:
         """Scores, and the mean squared length of the vectors of user and item."""
-        user = self.tables.users(context.users)
-        left = self._of_context(self._of_users(context.users, user), _page(context))
+        users = self.tables.users_once(context.users)
+        left = replace(self._of_users(users.users, users.vectors), who=users.places)
+        left = self._of_context(left, _page(context))
         once = self.tables.items_once(items)
         if once is None:  # somebody wants to hear of every pair
             item = self.tables.items(items)
-            return self._together(left, self._of_items(items, item)), mean_norm(user, item)
+            return self._together(left, self._of_items(items, item)), mean_norm(users.vectors, item)
         right = self._of_items(once.items, once.vectors)
-        norm = user.square().sum(1).mean() + once.mean(once.vectors.square().sum(1))
+        norm = users.mean(users.vectors.square().sum(1)) + once.mean(once.vectors.square().sum(1))
         return self._together(left, right, once.places), norm
 
     def _together(self, left: Part, right: Part, places: Tensor | None = None) -> Tensor:
         """Scores (b, k) of contexts (b, ...) and items: (n, ...), as `Tower.of_parts` takes them."""
-        return self.tower.of_parts(left.first, right.first, places) + self._wide(left, right, places)
+        deep = self.tower.of_parts(left.first, right.first, places, left.who)
+        return deep + self._wide(left, right, places)
 
     def _wide(self, left: Part, right: Part, places: Tensor | None) -> Tensor:
         """What the weights of both sides and of crosses add to the scores: (b, k)."""
+        together = places is not None and usable(left.first, right.first)
+        left = left if together else left.spread()
         user, item = left.weight[:, None], right.weight
         if right.crossed.dim() == 3:
             return user + item + torch.einsum("bc,bkc->bk", left.crossed, right.crossed)
         if places is None:
             return user + item + left.crossed @ right.crossed.T
-        if not usable(left.first, right.first):
+        if not together:
             return user + embedding(places, item[:, None])[..., 0] + _crosses(left, right, places)
         tables = torch.cat([left.crossed, user], dim=1), torch.cat([right.crossed, item[:, None]], dim=1)
-        return inner_products(*tables, torch.arange(len(user)), places, torch.zeros(()))[0]
+        who = torch.arange(len(user)) if left.who is None else left.who
+        return inner_products(*tables, who, places, torch.zeros(()))[0]
 
     def _of_users(self, users: Tensor, vectors: Tensor) -> Part:
         """The part of users (b,) whose vectors have been looked up."""
@@ -184,6 +196,7 @@ class WideDeep(Scorer):
         """The part of users on a page (b,): PADDING where there is none; `user` may be one for all."""
         if page is None or self.of_page is None:
             return user
+        user = user.spread()
         there = (page != PADDING)[:, None]
         items = page.clamp(min=0)
         side, _, indicators = self.item_side(items)
