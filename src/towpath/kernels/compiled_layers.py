@@ -241,3 +241,15 @@ def add_to_rows(
                 other = to_item[i]
                 for j in range(h):
                     other[j] += row[j]
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"}, nogil=True, error_model="numpy")
+def weighted_squares(table: Any, shares: Any) -> Any:
+    """The sum of the squared lengths of the rows (n, h), each times its share (n,)."""
+    total = 0.0
+    for n in range(len(table)):
+        row, square = table[n], table.dtype.type(0)
+        for j in range(len(row)):
+            square += row[j] * row[j]
+        total += shares[n] * square
+    return total

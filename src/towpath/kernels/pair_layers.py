@@ -29,20 +29,29 @@ class Layer(NamedTuple):
     bias: Tensor
 
 
-def pair_scores(
-    user: Tensor, item: Tensor, places: Tensor, layers: Sequence[Layer], who: Tensor | None = None
-) -> Tensor:
-    """Scores (b, k) of users' parts and of the items' parts (n, h) that stand at places (b, k).
+class Parts(NamedTuple):
+    """What the first layer adds for each pair of a batch: x = user + bias + item."""
 
-    The users' parts are (b, h), or any (m, h) of which those at who (b,) are meant.
+    user: Tensor  # (m, h)
+    item: Tensor  # (n, h)
+    bias: Tensor | None  # (h,)
+    who: Tensor  # (b,) rows of `user`
+    places: Tensor  # (b, k) rows of `item`
+    user_shares: Tensor | None = None  # (m,) how much each row's squared length counts in the norm
+    item_shares: Tensor | None = None  # (n,)
+
+
+def pair_scores(parts: Parts, layers: Sequence[Layer]) -> tuple[Tensor, Tensor]:
+    """Scores (b, k), and the sum of the squared lengths of both sides' parts, each times its share.
+
+    Where there are no shares, that sum is zero.
     """
-    who = torch.arange(len(places)) if who is None else who
-    user, item, who, places = (t.contiguous() for t in (user, item, who, places))
+    parts = Parts(*(None if t is None else t.contiguous() for t in parts))
     flat = [tensor for layer in layers for tensor in layer]
     if not torch.is_grad_enabled():
-        return _forward(user, item, who, places, flat)[0]
-    scores: Tensor = _PairScores.apply(user, item, who, places, *flat)  # type: ignore[no-untyped-call]
-    return scores
+        return _forward(parts, flat)[:2]
+    scores, norm = _PairScores.apply(*parts, *flat)  # type: ignore[no-untyped-call]
+    return scores, norm
 
 
 def catalogue_scores(user: Tensor, item: Tensor, layers: Sequence[Layer]) -> Tensor:
@@ -80,38 +89,51 @@ class _PairScores(torch.autograd.Function):
     """`pair_scores` with its gradients."""
 
     @staticmethod
-    def forward(ctx: Any, user: Tensor, item: Tensor, who: Tensor, places: Tensor, *flat: Tensor) -> Tensor:
-        scores, ctx.stack, ctx.kept = _forward(user, item, who, places, flat, keep=True)
-        ctx.save_for_backward(user, item, who, places, *flat)
-        return scores
+    def forward(ctx: Any, *tensors: Tensor | None) -> tuple[Tensor, Tensor]:
+        parts, flat = Parts(*tensors[: len(Parts._fields)]), tensors[len(Parts._fields) :]  # type: ignore[arg-type] # by position
+        scores, norm, *ctx.state = _forward(parts, [t for t in flat if t is not None], keep=True)
+        ctx.save_for_backward(*tensors)
+        return scores, norm
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, by_score: Tensor) -> Any:
-        user, item, who, places, *flat = ctx.saved_tensors
-        loops, stack, pairs = _compiled(), ctx.stack, places.numel()
+    def backward(ctx: Any, by_score: Tensor, by_norm: Tensor) -> Any:
+        parts, flat = Parts(*ctx.saved_tensors[: len(Parts._fields)]), ctx.saved_tensors[len(Parts._fields) :]
+        loops, (shifted, stack, kept), pairs = _compiled(), ctx.state, parts.places.numel()
         blocks = -(-pairs // loops.PAIRS)
         to_first = np.empty(blocks * loops.PAIRS * int(stack.strides[0]), np.float32)
         found = np.zeros((-(-blocks // loops.BLOCKS), _gradient_length(stack)), np.float32)
-        sides, slopes = arrays(user, item, who, places), by_score.contiguous().view(-1).numpy()
-        run(loops.slope_pairs, 2 * pairs * _steps(stack), *sides, stack, slopes, ctx.kept, to_first, found)
-        to_user, to_item = torch.zeros_like(user), torch.zeros_like(item)
-        steps = 2 * pairs * user.shape[1]
-        run(loops.add_to_rows, steps, to_first, stack.strides[0], *arrays(who, places, to_user, to_item))
-        return to_user, to_item, None, None, *_unpacked(found.sum(0), stack, flat)
+        sides, slopes = arrays(shifted, *parts[1:2], *parts[3:5]), by_score.contiguous().view(-1).numpy()
+        run(loops.slope_pairs, 2 * pairs * _steps(stack), *sides, stack, slopes, kept, to_first, found)
+        to_user, to_item = torch.zeros_like(parts.user), _by_norm(parts.item, parts.item_shares, by_norm)
+        rows = to_first, stack.strides[0], *arrays(parts.who, parts.places, to_user, to_item)
+        run(loops.add_to_rows, 2 * pairs * shifted.shape[1], *rows)
+        to_bias = None if parts.bias is None else to_user.sum(0)
+        if parts.user_shares is not None:
+            to_user.addcmul_(parts.user, parts.user_shares[:, None], value=2 * by_norm.item())
+        layers = _unpacked(found.sum(0), stack, flat)
+        return to_user, to_item, to_bias, None, None, None, None, *layers
+
+
+def _by_norm(table: Tensor, shares: Tensor | None, by_norm: Tensor) -> Tensor:
+    """What reaches a table (n, h) through the norm."""
+    return torch.zeros_like(table) if shares is None else table * (2 * by_norm * shares)[:, None]
 
 
 def _forward(
-    user: Tensor, item: Tensor, who: Tensor, places: Tensor, flat: Sequence[Tensor], *, keep: bool = False
-) -> tuple[Tensor, Any, Any]:
-    """The scores, the layers as the loops take them, and the activations above the first if they are kept."""
+    parts: Parts, flat: Sequence[Tensor], *, keep: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Any, Any]:
+    """Scores and norm; users' parts with the bias, the layers as the loops take them, and what is kept."""
     loops, stack = _compiled(), _stack([Layer(*pair) for pair in zip(flat[::2], flat[1::2], strict=True)])
-    scores, pairs = torch.empty(places.shape), places.numel()
+    shifted = parts.user if parts.bias is None else parts.user + parts.bias
+    scores, pairs = torch.empty(parts.places.shape), parts.places.numel()
     blocks = -(-pairs // loops.PAIRS)
     kept = np.empty(blocks * loops.PAIRS * int(stack.above[-1]) if keep else 0, np.float32)
-    sides = arrays(user, item, who, places)
+    sides = arrays(shifted, parts.item, parts.who, parts.places)
     run(loops.score_pairs, pairs * _steps(stack), *sides, stack, scores.view(-1).numpy(), kept)
-    return scores, stack, kept
+    both = (parts.user, parts.user_shares), (parts.item, parts.item_shares)
+    norm = sum(loops.weighted_squares(*arrays(table, s)) for table, s in both if s is not None)
+    return scores, torch.tensor(norm, dtype=torch.float32), shifted, stack, kept
 
 
 def _stack(layers: Sequence[Layer]) -> Any:

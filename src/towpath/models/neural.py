@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from towpath.data.interactions import Interactions
 from towpath.kernels.inner_products import inner_products
+from towpath.kernels.pair_layers import Parts
 from towpath.models.item_table import ItemRate, ItemStart, start_vectors
 from towpath.models.pair_tables import PairTables, mean_norm
 from towpath.models.scorer import Context, Scorer, Settings, Sizes
@@ -138,20 +139,22 @@ class Mlp(Scorer):
 
         The penalty is on the products: one on the vectors alone would only make the layers grow.
         """
-        dim = self.settings.embedding_dim
-        weight = self.first.weight
-        users = self.tables.users_once(context.users)
-        of_user = users.vectors @ weight[:, :dim].T
-        once = self.tables.items_once(items)
-        if once is None:
-            of_item, places = self.tables.items(items) @ weight[:, dim:].T, None
-            item_norm = of_item.square().sum(-1).mean()
-        else:
-            of_item, places = once.vectors @ weight[:, dim:].T, once.places
-            item_norm = once.mean(of_item.square().sum(1))
-        scores = self.tower.of_parts(of_user + self.first.bias, of_item, places, users.places)
+        users, once = self.tables.users_once(context.users), self.tables.items_once(items)
+        of_user, of_item = self.first.weight.split(self.settings.embedding_dim, dim=1)
+        user = users.vectors @ of_user.T
         layers = self.settings.layer_charge * self.tower.squared_weights()
-        return scores, users.mean(of_user.square().sum(1)) + item_norm + layers
+        if once is None:  # somebody wants to hear of every pair
+            item = self.tables.items(items) @ of_item.T
+            return self.tower.of_parts(user + self.first.bias, item), mean_norm(user, item) + layers
+        item = once.vectors @ of_item.T
+        if users.places is not None and once.places is not None:
+            shares = users.shares, once.shares
+            parts = Parts(user, item, self.first.bias, users.places, once.places, *shares)
+            scores, norm = self.tower.of_shared_parts(parts)
+            return scores, norm + layers
+        scores = self.tower.of_parts(user + self.first.bias, item, once.places, users.places)
+        norm = users.mean(user.square().sum(1)) + once.mean(item.square().sum(1))
+        return scores, norm + layers
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end."""

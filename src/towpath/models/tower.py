@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from towpath.kernels.inner_products import usable
-from towpath.kernels.pair_layers import Layer, catalogue_scores, pair_scores
+from towpath.kernels.pair_layers import Layer, Parts, catalogue_scores, pair_scores
 from towpath.rng import Rng
 
 
@@ -52,14 +52,19 @@ class Tower(nn.Module):
         or (b, k, h), each pair's own.
         """
         if item.dim() == 2 and places is not None and usable(user, item):
-            return pair_scores(user, item, places, self._stack(), who)
+            who = torch.arange(len(user)) if who is None else who
+            return self.of_shared_parts(Parts(user, item, None, who, places))[0]
         user = user if who is None else user[who]
         if item.dim() == 2 and places is None and not torch.is_grad_enabled():
             return catalogue_scores(user, item, self._stack())
         if item.dim() == 2 and usable(user, item):
             every = torch.arange(len(item)).expand(len(user), -1)
-            return pair_scores(user, item, every, self._stack())
+            return self.of_parts(user, item, every)
         return self._of_pairs(user[:, None] + (item if places is None else embedding(places, item)))
+
+    def of_shared_parts(self, parts: Parts) -> tuple[Tensor, Tensor]:
+        """Scores (b, k) and norm of parts that several pairs may have in common, where kernels are usable."""
+        return pair_scores(parts, self._stack())
 
     def _of_pairs(self, above_first: Tensor) -> Tensor:
         scores: Tensor = self(above_first)
