@@ -26,7 +26,7 @@ from towpath.kernels.batch_shuffle import BatchAssignment, assign_batches
 from towpath.kernels.catalogue import rank_catalogue
 from towpath.kernels.inner_products import arrays
 from towpath.kernels.lazy_adam import Rates, move_rows
-from towpath.kernels.pair_layers import Layer, pair_scores
+from towpath.kernels.pair_layers import Layer, Parts, pair_scores
 from towpath.kernels.pair_search import PairSearch
 from towpath.kernels.ridge import gram_matrices
 from towpath.kernels.softmax_loss import weighted_softmax_loss
@@ -336,7 +336,7 @@ def each(loop: Callable[..., None], given: list[tuple[Any, ...]]) -> None:
 
 
 def perceptrons() -> list[Row]:
-    """pair_layers, with compiled_layers around its products: scores and gradients of layers over pairs."""
+    """pair_layers, with compiled_layers and tile_products: scores and gradients of layers over pairs."""
     return [perceptron(widths) for widths in ((32, 16, 8), (128, 64, 32))]
 
 
@@ -356,7 +356,8 @@ def perceptron(widths: tuple[int, ...]) -> Row:
         return torch.autograd.grad(functional.linear(above, *layers[-1]).sum(), own)
 
     def kernel() -> Any:
-        return torch.autograd.grad(pair_scores(user, item, items, layers).sum(), own)
+        parts = Parts(user, item, None, torch.arange(BATCH), items)
+        return torch.autograd.grad(pair_scores(parts, layers)[0].sum(), own)
 
     return f"pair_layers: {widths} over {items.numel():,} pairs", kernel, plain
 

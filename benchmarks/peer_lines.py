@@ -85,6 +85,12 @@ def networks(found: dict[str, Any]) -> list[Line]:
         theirs = [at(found, f"recbole-{name}", f"{what}_seconds") for what in ("epoch", "evaluation")]
         title = f"epoch and evaluation of {peer}"
         rows.append(Line(title, added(ours), added(theirs), f"RecBole {peer}", 0.2))
+        spent = [at(found, name, what, "processor_seconds") for what in ("epoch", "evaluation")]
+        other = [
+            at(found, f"recbole-{name}", f"{what}_processor_seconds") for what in ("epoch", "evaluation")
+        ]
+        # Next to other jobs wall-clock seconds say little; of one thread these are comparable.
+        rows.append(Line(f"{title}, processor time", added(spent), added(other), f"RecBole {peer}", 0.2))
     return rows
 
 

@@ -54,9 +54,16 @@ def bpr(folder: Path, dim: int) -> dict:
 
 def by_default(folder: Path, model: str) -> dict:
     train, test, trainer = prepare(folder, model, {})
-    epoch = epoch_seconds(trainer, train, 0)
+    began = time.process_time()
+    epoch, trained = epoch_seconds(trainer, train, 0), time.process_time()
     trainer.eval_collector.data_collect(train)
-    return {"epoch_seconds": epoch, "evaluation_seconds": timed_evaluation(trainer, test)}
+    ready = time.process_time()
+    return {
+        "epoch_seconds": epoch,
+        "evaluation_seconds": timed_evaluation(trainer, test),
+        "epoch_processor_seconds": trained - began,
+        "evaluation_processor_seconds": time.process_time() - ready,
+    }
 
 
 def epoch_seconds(trainer, train, number: int) -> float:
