@@ -1,10 +1,12 @@
 """A vector for every user and every item, and what neural models do with them first."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from towpath.data.interactions import Interactions
 from towpath.kernels.inner_products import numbered, usable
@@ -101,7 +103,7 @@ class PairTables(nn.Module):
         if not self.takes_kernels():
             return UsersOnce(users, self.users(users), None, None)
         rows, places = numbered(users)
-        return UsersOnce(rows, self.users(rows), places, _shares(places, len(rows)))
+        return UsersOnce(rows, distinct_rows(self.users, rows), places, _shares(places, len(rows)))
 
     def pair_features(self, context: Context, items: Tensor) -> Tensor:
         """The vectors of user and item end to end: (b, k, 2 d)."""
@@ -113,6 +115,31 @@ class PairTables(nn.Module):
         """Cosine of the item vectors of `items` (b,) and of all items: (b, n_items)."""
         unit = nn.functional.normalize(self.items.weight, dim=1)
         return unit[items] @ unit.T
+
+
+def distinct_rows(table: nn.Embedding, rows: Tensor) -> Tensor:
+    """The vectors of rows (n,) of which none comes twice, so that their gradients need no adding up."""
+    if table.sparse or table._forward_hooks or not torch.is_grad_enabled():
+        vectors: Tensor = table(rows)
+        return vectors
+    found: Tensor = _DistinctRows.apply(table.weight, rows)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _DistinctRows(torch.autograd.Function):
+    """A look-up whose gradient is copied into place."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.shape = weight.shape
+        return weight.index_select(0, rows)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (rows,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.shape).index_copy_(0, rows, gradient.contiguous()), None
 
 
 def mean_norm(user: Tensor, item: Tensor) -> Tensor:

@@ -182,14 +182,14 @@ class WideDeep(Scorer):
     def _of_users(self, users: Tensor, vectors: Tensor) -> Part:
         """The part of users (b,) whose vectors have been looked up."""
         side, weight, indicators = self.user_side(users)
-        first = self.of_user(torch.cat([vectors, side], dim=1))
+        first = self.of_user(_end_to_end(vectors, side))
         crossed = indicators @ self._weights_of_crosses()[: indicators.shape[1]]
         return Part(first, weight + self.weights.users(users)[:, 0], crossed)
 
     def _of_items(self, items: Tensor, vectors: Tensor) -> Part:
         """The part of items (b, k) or (k,) whose vectors have been looked up."""
         side, weight, indicators = self.item_side(items)
-        first = self.of_item(torch.cat([vectors, side], dim=-1))
+        first = self.of_item(_end_to_end(vectors, side))
         return Part(first, weight + self.weights.items(items)[..., 0], indicators)
 
     def _of_context(self, user: Part, page: Tensor | None) -> Part:
@@ -200,7 +200,7 @@ class WideDeep(Scorer):
         there = (page != PADDING)[:, None]
         items = page.clamp(min=0)
         side, _, indicators = self.item_side(items)
-        first = self.of_page(torch.cat([self.tables.items(items), side], dim=1))
+        first = self.of_page(_end_to_end(self.tables.items(items), side))
         crossed = (
             indicators @ self._weights_of_crosses()[-indicators.shape[1] :] if indicators.shape[1] else 0
         )
@@ -226,6 +226,10 @@ class WideDeep(Scorer):
         every = torch.arange(self.sizes.items, device=items.device)
         left = self._of_context(mean, items)
         return self._together(left, self._of_items(every, self.tables.items(every)))
+
+
+def _end_to_end(vectors: Tensor, side: Tensor) -> Tensor:
+    return torch.cat([vectors, side], dim=-1) if side.shape[-1] else vectors
 
 
 def _crosses(left: Part, right: Part, places: Tensor) -> Tensor:
