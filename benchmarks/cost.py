@@ -72,7 +72,7 @@ def learner_of(recipe: Recipe, split: Split) -> Learner:
     resolved, rng = recipe.resolve(), Rng(recipe.seed)
     scorer = build(recipe.model, resolved.model.model_dump(), sizes_of(split.train))
     scorer.initialise(split.train, rng)
-    task = TrainingTask(scorer, split.train, resolved.training, rng)
+    task = TrainingTask(scorer, split.train, resolved.training, rng, resolved.plain)
     return method_named(recipe.method).learner(task, resolved.method)
 
 

@@ -40,6 +40,7 @@ from towpath.serving.http.listening import listen
 from towpath.serving.http.server import make_server
 from towpath.serving.http.service import Service
 from towpath.serving.http.settings import ArmSettings, Exploration, Place, ServerSettings
+from towpath.transport.warm_start import epochs_by_part
 from towpath.worlds.world import World
 
 _DAY = 86_400_000_000  # microseconds
@@ -121,7 +122,7 @@ def run_served_loop(start: Start, watch: Callable[[str], None]) -> ServedLoop:
     rng = Rng(start.seed)
     visitors = Visitors(start.world, start.settings.visitors, rng)
     folders: dict[str, dict[int, Path]] = {}  # of each arm, by night
-    epochs = {}
+    epochs: dict[str, tuple[int, ...]] = {}
     for name in start.arms:
         epochs[name] = _chosen_epochs(start, name)
         folders[name] = {0: _trained(start, name, start.world.exposures, (0, epochs[name]))}
@@ -182,7 +183,9 @@ def _one_day(visitors: Visitors, day: int, clock: SimulatedClock, server: Server
     return shown
 
 
-def _one_night(start: Start, night: int, epochs: Mapping[str, int], server: Server) -> dict[str, Path]:
+def _one_night(
+    start: Start, night: int, epochs: Mapping[str, tuple[int, ...]], server: Server
+) -> dict[str, Path]:
     """Export, train every arm on the world's log and on what it has shown itself, swap: the new folders."""
     folders = {}
     file = start.folder / "shown.parquet"
@@ -217,12 +220,13 @@ def served_interactions(like: Interactions, file: Path, policy: str) -> Interact
     )
 
 
-def _chosen_epochs(start: Start, name: str) -> int:
+def _chosen_epochs(start: Start, name: str) -> tuple[int, ...]:
     """For how many epochs this arm is trained: what validation chooses on the world's own log."""
-    return fit(split_leave_last_two(start.world.exposures), _recipe(start, name, 0)).best_epoch
+    done = fit(split_leave_last_two(start.world.exposures), _recipe(start, name, 0))
+    return epochs_by_part(done.history, done.best_epoch)
 
 
-def _trained(start: Start, name: str, exposures: Interactions, night: tuple[int, int]) -> Path:
+def _trained(start: Start, name: str, exposures: Interactions, night: tuple[int, tuple[int, ...]]) -> Path:
     """The folder of a model of this arm, trained on everything for so many epochs.
 
     A test part would keep back the latest clicks, and what was shown but not clicked since: exactly what the

@@ -62,7 +62,8 @@ def _heading() -> str:
 
 def _named(row: EpochMetrics) -> str:
     """Whatever the method watches by name, then the time it took."""
-    numbers = {name: value for name, value in row.items() if name != "epoch" and "seconds" not in name}
+    hidden = ("epoch", "game")
+    numbers = {name: value for name, value in row.items() if name not in hidden and "seconds" not in name}
     shown = "  ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in numbers.items())
     return f"epoch {int(row['epoch']):>3}  {shown}  {_seconds(row):.1f} s"
 

@@ -22,6 +22,7 @@ class Resolved:
     model: Settings
     training: TrainingSettings
     method: Settings
+    plain: TrainingSettings  # those of the fit loop if the method were plain
 
 
 @dataclass(frozen=True)
@@ -74,21 +75,25 @@ class Recipe:
         kinds = self._kinds()
         device_named(self.device)
         self._refuse_other_models()
-        # What suits the method comes after what suits the model, and what was asked for after both.
-        shares: list[dict[str, Any]] = [{}, self._suited(), {}]
+        shares: list[dict[str, Any]] = [{}, {}, {}]
         for key, value in self._asked().items():
             owner = next((i for i, kind in enumerate(kinds) if key in kind.model_fields), None)
             if owner is None:
                 known = {name for kind in kinds for name in kind.model_fields}
                 raise unknown_name(f"setting of {self.model_name} with {self.method_name}", key, known)
             shares[owner][key] = value
+        asked = shares[1]
+        # What suits the method comes after what suits the model, and what was asked for after both.
+        shares[1] = {**self._suited(self.method), **asked}
         model, training, method = (parse_settings(k, s) for k, s in zip(kinds, shares, strict=True))
         assert isinstance(training, TrainingSettings)
         self._refuse_softmax(training)
         self._refuse_weights(training)
         refuse_unlearnable(model_type(self.model), training)
         method_named(self.method).refuse(training, method)
-        return Resolved(model, training, method)
+        plain = parse_settings(TrainingSettings, {**self._suited("plain"), **asked})
+        assert isinstance(plain, TrainingSettings)
+        return Resolved(model, training, method, plain)
 
     def resolved(self) -> dict[str, Any]:
         """The recipe with all settings, ready for JSON."""
@@ -111,9 +116,9 @@ class Recipe:
                 asked[key] = value
         return asked
 
-    def _suited(self) -> dict[str, Any]:
-        """Defaults of the fit loop for this model and this method."""
-        model, method = model_type(self.model), method_named(self.method)
+    def _suited(self, name: AnyMethod) -> dict[str, Any]:
+        """Defaults of the fit loop for this model and a method."""
+        model, method = model_type(self.model), method_named(name)
         pairwise = {} if method.softmax else model.suited_pairwise
         return {**model.suited_training, **pairwise, **method.training}
 

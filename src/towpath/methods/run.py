@@ -28,7 +28,7 @@ _BYTES_PER_EVENT = 24
 class FixedEpochs:
     """Training for a given number of epochs, without validation."""
 
-    epochs: int
+    epochs: int | tuple[int, ...]  # in all, or of each part of training (`Learner.next_part`)
     start: Callable[[Scorer], None] | None = None  # fills the scorer with what an earlier one has learned
 
 
@@ -59,12 +59,13 @@ def fit(
         done = Fit(scorer, (), 0, "the model is whole from its start; there is nothing to train")
         return replace(done, recipe=recipe)
     _refuse_large(scorer, split, recipe)
-    task = TrainingTask(scorer, split.train, resolved.training, rng)
+    task = TrainingTask(scorer, split.train, resolved.training, rng, resolved.plain)
     if checkpoint is None or not checkpoint.exists():
         _prepare(task, fixed)
     learner = method_named(recipe.method).learner(task, resolved.method)
     if fixed is not None:
-        done = train_for(learner, fixed.epochs, checkpoint=checkpoint, watch=watch)
+        parts = fixed.epochs if isinstance(fixed.epochs, tuple) else (fixed.epochs,)
+        done = train_for(learner, parts, checkpoint=checkpoint, watch=watch)
     else:
         validator = Validator(split, k=10)
         scorer.remarks = (*scorer.remarks, *validator.remarks)

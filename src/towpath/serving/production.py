@@ -15,6 +15,7 @@ from towpath.methods.run import FixedEpochs, fit
 from towpath.models.growth import SideFeatures, take_over
 from towpath.serving.run import Plan, Run, open_run, recipe_of, removed_if_it_fails
 from towpath.training.fit import EpochMetrics, Fit
+from towpath.transport.warm_start import epochs_by_part
 
 Watch = Callable[[EpochMetrics], None] | None
 
@@ -24,13 +25,13 @@ def refit(model: Fit | str | Path, split: Split | None) -> Fit:
     if not isinstance(model, Fit):
         run = Run(Path(model))
         _refuse_whole(run)
-        recipe, epochs, split = recipe_of(run), int(run.artifact.about["best_epoch"]), split or run.split
+        recipe, epochs, split = recipe_of(run), _chosen_epochs(run), split or run.split
     elif not isinstance(model.recipe, Recipe) or split is None:
         raise ConfigError(
             "refit takes a fit that towpath.fit gave together with its split, or the folder of a run."
         )
     else:
-        recipe, epochs = model.recipe, model.best_epoch
+        recipe, epochs = model.recipe, epochs_by_part(model.history, model.best_epoch)
     return replace(fit(whole_split(split), recipe, fixed=FixedEpochs(epochs)), on_everything=True)
 
 
@@ -38,7 +39,7 @@ def refit_run(run: Run, out: Path, *, resume: bool = False, watch: Watch = None)
     """A run like this one that was trained on everything, for as many epochs as validation chose."""
     _refuse_whole(run)
     plan = Plan(whole_split(run.split), recipe_of(run), _record(run, "refit"))
-    return _trained(out, plan, FixedEpochs(int(run.artifact.about["best_epoch"])), resume, watch)
+    return _trained(out, plan, FixedEpochs(_chosen_epochs(run)), resume, watch)
 
 
 def update_run(
@@ -59,7 +60,9 @@ def update_run(
         split, recipe_of(run), {**_record(run, "update"), "added": asdict(added), "update_epochs": epochs}
     )
     features = SideFeatures(train.user_features, train.item_features)
-    fixed = FixedEpochs(epochs, lambda fresh: take_over(scorer, fresh, features))
+    # What a game ended with goes on with the game, without plain epochs before it.
+    parts = (0, epochs) if len(_chosen_epochs(run)) > 1 else (epochs,)
+    fixed = FixedEpochs(parts, lambda fresh: take_over(scorer, fresh, features))
     return _trained(out, plan, fixed, resume, watch), added
 
 
@@ -69,6 +72,11 @@ def _trained(out: Path, plan: Plan, fixed: FixedEpochs, resume: bool, watch: Wat
         if not made.finished:
             made.train(plan, watch, fixed)
     return made
+
+
+def _chosen_epochs(run: Run) -> tuple[int, ...]:
+    """The epochs of each part of training that validation chose."""
+    return epochs_by_part(run.history, int(run.artifact.about["best_epoch"]))
 
 
 def _record(run: Run, how: str) -> dict[str, Any]:  # any JSON

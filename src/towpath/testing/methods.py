@@ -62,7 +62,7 @@ class MethodContract:
         resolved, train = self.recipe(seed=seed).resolve(), self.split().train
         scorer = model_type(self.model)(resolved.model, sizes_of(train))
         scorer.initialise(train, Rng(seed))
-        task = TrainingTask(scorer, train, resolved.training, Rng(seed))
+        task = TrainingTask(scorer, train, resolved.training, Rng(seed), resolved.plain)
         return method_named(self.method).learner(task, resolved.method)
 
     # -- what it declares -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from towpath.models.scorer import Scorer
 from towpath.models.sharded_table import ShardedTable
-from towpath.training.checkpoint import add_prefix, strip_prefix
+from towpath.training.checkpoint import Progress, add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
 from towpath.training.optimiser import Optimiser
 
@@ -25,6 +25,7 @@ class Learner(ABC):
 
     scorer: Scorer  # the model that will be deployed
     numbers: ClassVar[tuple[str, ...]] = ()  # attributes that hold a float which training changes
+    part_began: float = 0  # after how many epochs the current part of training began
 
     @abstractmethod
     def epoch(self, number: int) -> EpochMetrics:
@@ -34,6 +35,18 @@ class Learner(ABC):
     def own_epochs(self) -> int | None:
         """How many epochs it takes, if it needs no validation to know; its last epoch is then kept."""
         return None
+
+    def next_part(self, progress: Progress) -> bool:
+        """Begin the next part of training, from the best epoch so far.
+
+        Asked when validation has not risen for long enough, or all epochs are done. False: there is no next
+        part, and training is over. Patience and the number of epochs count anew in each part.
+        """
+        return False
+
+    def name_of(self, epoch: int) -> str:
+        """What people call this epoch."""
+        return f"epoch {epoch}"
 
     def players(self) -> Mapping[str, nn.Module]:
         """The modules that learn in addition to the scorer, by name; they are kept for analysis."""

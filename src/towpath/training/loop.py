@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def train(
     from it to the same floats that it would have reached undisturbed.
     """
     progress = _start(learner, validate, checkpoint)
-    while (reason := _stop_reason(progress, settings, learner.own_epochs)) is None:
+    while (reason := _stop_reason(progress, settings, learner)) is None:
         row = _epoch(learner, progress, validate)
         progress = _after(progress, row, learner)
         _keep(checkpoint, progress, learner)
@@ -49,14 +49,17 @@ def train(
 
 def train_for(
     learner: Learner,
-    epochs: int,
+    parts: Sequence[int],
     *,
     checkpoint: Path | None = None,
     watch: Callable[[EpochMetrics], None] | None = None,
 ) -> Fit:
-    """The fit after exactly so many epochs: nothing is validated, and the last epoch is kept."""
+    """The fit after exactly so many epochs of each part: nothing is validated, and the last epoch is kept."""
     progress = _resumed(learner, checkpoint) or _last_now((), learner)
+    first, epochs = parts[0], sum(parts)
     while len(progress.history) < epochs:
+        if len(progress.history) == first:
+            learner.next_part(progress)
         row = _epoch(learner, progress, lambda scorer: {})
         progress = _last_now((*progress.history, row), learner)
         _keep(checkpoint, progress, learner)
@@ -134,13 +137,20 @@ def _last_now(history: tuple[EpochMetrics, ...], learner: Learner) -> Progress:
     return Progress(history, len(history), 0.0, learner.scorer.state_dict(), learner.auxiliary_state())
 
 
-def _stop_reason(progress: Progress, settings: TrainingSettings, own: int | None) -> str | None:
-    """Why training is over, as a sentence; None while it is not."""
-    done = len(progress.history)
-    kept = f"epoch {progress.best_epoch}" if progress.best_epoch else "the start"
-    if done - progress.best_epoch > settings.patience:
-        return f"validation Hit@10 has not risen for {done - progress.best_epoch} epochs; {kept} is kept"
-    most = settings.epochs if own is None else own
+def _stop_reason(progress: Progress, settings: TrainingSettings, learner: Learner) -> str | None:
+    """Why training is over, as a sentence; None while it is not, or the learner has another part."""
+    reason = _end_of_part(progress, settings, learner)
+    return None if reason and learner.next_part(progress) else reason
+
+
+def _end_of_part(progress: Progress, settings: TrainingSettings, learner: Learner) -> str | None:
+    """Why this part of training is over."""
+    done, began = len(progress.history), int(learner.part_began)
+    kept = learner.name_of(progress.best_epoch) if progress.best_epoch else "the start"
+    stalled = done - max(progress.best_epoch, began)
+    if stalled > settings.patience:
+        return f"validation Hit@10 has not risen for {stalled} epochs; {kept} is kept"
+    most = began + settings.epochs if learner.own_epochs is None else learner.own_epochs
     if done >= most:
         return f"all {most} epochs are done; {kept} is kept"
     return None

@@ -22,10 +22,10 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8  # as everywhere
 
 @dataclass
 class _Moving:
-    """A parameter in training: its full rate, the moments of its gradient, and its number of steps."""
+    """A parameter in training: its share of the rate, the moments of its gradient, its number of steps."""
 
     parameter: nn.Parameter
-    rate: float
+    factor: float
     sharded: int | None  # how many rows there are in all, if this process has some of them only
     mean: Tensor
     square: Tensor
@@ -53,7 +53,7 @@ class Optimiser:
         self._moving = [
             _Moving(
                 p,
-                learning_rate * factors.get(id(p), 1.0),
+                factors.get(id(p), 1.0),
                 sharded.get(id(p)),
                 torch.zeros_like(p),
                 torch.zeros_like(p),
@@ -64,12 +64,18 @@ class Optimiser:
             if p.requires_grad
         ]
         self._clip_norm = clip_norm
-        self._lr_scale = 1.0
+        self._learning_rate, self._lr_scale = learning_rate, 1.0
         self.workers: Workers | None = None  # processes whose gradients are added to those of this one
 
     def set_lr_scale(self, scale: float) -> None:
         """From now on take steps of this share of each parameter's own rate."""
         self._lr_scale = scale
+
+    def start_over(self, learning_rate: float) -> None:
+        """Forget all moments, and go on at this rate."""
+        self._learning_rate = learning_rate
+        for tensor in self.live_state().values():
+            tensor.zero_()
 
     def step(self, loss: Tensor) -> None:
         """Descend `loss` by one step; parameters of other players are left without gradient."""
@@ -134,8 +140,8 @@ class Optimiser:
         return self.workers.total(square) - square
 
     def _move_dense(self, reached: list[tuple[_Moving, Tensor]]) -> None:
-        for rate in dict.fromkeys(moving.rate for moving, _ in reached):
-            group = [(m, g) for m, g in reached if m.rate == rate]
+        for factor in dict.fromkeys(moving.factor for moving, _ in reached):
+            group = [(m, g) for m, g in reached if m.factor == factor]
             adam(
                 [m.parameter for m, _ in group],
                 [g for _, g in group],
@@ -147,7 +153,7 @@ class Optimiser:
                 amsgrad=False,
                 beta1=BETAS[0],
                 beta2=BETAS[1],
-                lr=self._lr_scale * rate,
+                lr=self._lr_scale * (self._learning_rate * factor),
                 weight_decay=0,
                 eps=EPSILON,
                 maximize=False,
@@ -157,7 +163,8 @@ class Optimiser:
         moving.steps += 1
         by_mean, by_square = (1 - beta for beta in BETAS)
         unbiased = math.sqrt(1 - BETAS[1] ** float(moving.steps)) / (1 - BETAS[0] ** float(moving.steps))
-        rates = Rates(by_mean, by_square, self._lr_scale * moving.rate * unbiased, EPSILON)
+        rate = self._lr_scale * (self._learning_rate * moving.factor)
+        rates = Rates(by_mean, by_square, rate * unbiased, EPSILON)
         move_rows(moving.parameter, gradient, moving.mean, moving.square, rates)
 
 

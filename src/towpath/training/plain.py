@@ -23,10 +23,14 @@ class PlainSettings(Settings):
 class PlainLearner(Learner):
     """Minimises the mean loss, logistic or softmax, plus the per-example L2 penalty."""
 
-    def __init__(self, task: TrainingTask, settings: PlainSettings | None = None) -> None:
+    def __init__(
+        self, task: TrainingTask, settings: PlainSettings | None = None, optimiser: Optimiser | None = None
+    ) -> None:
         self.scorer, self._training, self._rng = task.scorer, task.training, task.rng
         self._batches = make_batches(task.train, task.scorer, task.training)
-        self._optimiser = Optimiser([task.scorer], task.training.learning_rate, task.training.clip_norm)
+        self._optimiser = optimiser or Optimiser(
+            [task.scorer], task.training.learning_rate, task.training.clip_norm
+        )
         self._workers = self._optimiser.workers = workers()
 
     def optimisers(self) -> dict[str, Optimiser]:

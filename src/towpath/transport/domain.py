@@ -19,7 +19,7 @@ from towpath.transport.settings import TransportSettings
 
 # Above this many pairs w and g see only so many columns of a game: as many pairs as a sampled batch has.
 _MOST_PAIRS = 2**15
-_COLUMNS = 256
+COLUMNS = 256
 
 
 class Deployment:
@@ -67,15 +67,19 @@ class Deployment:
             mass_f = mass(is_shown, reweight_mask, self._settings.measure)
         return GameBatch(pairs, loss, batch.labels, reweight_mask, is_shown, deployed, mass_f)
 
+    def margins(self, batch: Batch, scores: Tensor) -> Tensor:
+        """How far above its user's threshold each pair is, from detached scores (b, k)."""
+        return scores - self._thresholds(batch)[:, None]
+
     def subsample_columns(self, game: GameBatch) -> GameBatch:
         """A game small enough for w and g to move on: random columns, and what is shown as it is.
 
         Only f needs every pair; w and g learn functions of a few numbers or look at many tables.
         """
         width = game.pairs.items.shape[1]
-        if game.pairs.margins.numel() <= _MOST_PAIRS or width <= _COLUMNS:
+        if game.pairs.margins.numel() <= _MOST_PAIRS or width <= COLUMNS:
             return game
-        columns = torch.randint(width, (_COLUMNS,), generator=self._column_rng).to(game.loss.device)
+        columns = torch.randint(width, (COLUMNS,), generator=self._column_rng).to(game.loss.device)
         deployed, mass_f = game.deployed, game.mass_f
         if deployed is game.pairs:
             mass_f, best = mass_f.topk(self._settings.list_length, dim=1)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from towpath.device import device_of
+from towpath.kernels.margin_game import MarginPairs
 from towpath.models.capabilities import HasManualBackward, manual_backward, score_with_norm
 from towpath.models.players import longest_history
 from towpath.training.batches import Batch, make_batches
@@ -18,6 +19,7 @@ from towpath.training.losses import logistic_loss, logistic_slope
 from towpath.training.optimiser import Optimiser
 from towpath.training.task import TrainingTask
 from towpath.transport.domain import Deployment
+from towpath.transport.fused import can_fuse, move_players
 from towpath.transport.game_batch import GameBatch
 from towpath.transport.objective import (
     dual_step,
@@ -31,6 +33,7 @@ from towpath.transport.players import make_critic, make_weights
 from towpath.transport.reco import shown
 from towpath.transport.settings import TransportSettings, refuse_soft_sharing
 from towpath.transport.watch import averaged, observe, refuse_collapse
+from towpath.transport.weights import MarginWeights
 
 # Batches between two looks at the game: often enough for a mean over the epoch, too rarely to cost time.
 _LOOK_EVERY = 20
@@ -60,6 +63,8 @@ class TransportLearner(Learner):
     def __init__(self, task: TrainingTask, settings: TransportSettings) -> None:
         self.scorer, training = task.scorer, task.training
         self._settings, self._training, self._rng = settings, training, task.rng
+        # With `auto` another learner has trained f before the first epoch of the game.
+        self._warm_epochs = 0 if settings.warm_epochs == "auto" else settings.warm_epochs
         self._deployment = Deployment(task.scorer, task.train, training, settings)
         self._optimiser = Optimiser([task.scorer], training.learning_rate, training.clip_norm)
         # Each process scores its slice for f; w and g are small or move alike, and all move them in full.
@@ -70,6 +75,7 @@ class TransportLearner(Learner):
         self._weights_optimiser = Optimiser([self.weights], settings.learning_rate_w, own_rates=False)
         self.critic = make_critic(task.scorer, task.train, settings, task.rng)
         self.penalty = 1.0 if settings.penalty is None else settings.penalty
+        self._fuses = self._workers is None and can_fuse(self.weights, training, settings)
         # Every player finds as much of a history in a batch as it looks at.
         longest = longest_history(task.scorer, self.weights, self.critic)
         self._batches = make_batches(task.train, task.scorer, training, self._deployment.ranking, longest)
@@ -87,8 +93,8 @@ class TransportLearner(Learner):
     def epoch(self, number: int) -> EpochMetrics:
         """One pass over the positives, every batch a round of the game."""
         self._optimiser.set_lr_scale(self._training.lr_scale(number))
-        warm = number <= self._settings.warm_epochs
-        if number == self._settings.warm_epochs + 1:
+        warm = number <= self._warm_epochs
+        if number == self._warm_epochs + 1:
             self.critic.begin(self.scorer)
         self._deployment.begin_epoch(number, self._rng)
         self.critic.forget()
@@ -98,6 +104,9 @@ class TransportLearner(Learner):
         for step, batch in enumerate(self._batches.epoch(number, self._rng)):
             if warm:
                 losses += self._warm_round(batch)
+                continue
+            if step % _LOOK_EVERY and self._fuses:
+                losses += self._fused_round(batch)
                 continue
             loss, game = self._round(batch, inner)
             losses += loss
@@ -133,6 +142,16 @@ class TransportLearner(Learner):
             moved[player] = True
             self._move_inner(player, at)
         return loss, small
+
+    def _fused_round(self, batch: Batch) -> Tensor:
+        """The same round by compiled loops, for the games that `can_fuse` names."""
+        scored = self._scored(batch)
+        scores, losses = scored.scores.detach(), scored.losses.detach()
+        margins = self._deployment.margins(batch, scores)
+        pairs = MarginPairs(margins, losses, self._reweight_mask(batch.labels))
+        assert isinstance(self.weights, MarginWeights)
+        weights = move_players(pairs, self.weights, self._weights_optimiser, self.penalty)
+        return self._move_f(scored, None, weights)
 
     def _all_at_once(self, scored: ScoredBatch, game: GameBatch, small: GameBatch) -> Tensor:
         """Every player moves from where all stood before: Algorithm 1."""
@@ -254,10 +273,11 @@ class TransportLearner(Learner):
             scores = self._workers.gather(scored.mine, scores, len(batch.labels))
         labels = batch.labels
         loss = scored.losses.detach() if self._workers is None else logistic_loss(scores, labels)
-        reweight_mask = (
-            labels == 0 if self._settings.reweight == "unlabelled" else torch.ones_like(loss).bool()
-        )
-        return self._deployment.game_batch(batch, scores, loss, reweight_mask)
+        return self._deployment.game_batch(batch, scores, loss, self._reweight_mask(labels))
+
+    def _reweight_mask(self, labels: Tensor) -> Tensor:
+        """The pairs that w reweighs."""
+        return labels == 0 if self._settings.reweight == "unlabelled" else torch.ones_like(labels).bool()
 
     def _level(self, game: GameBatch, weights: Tensor) -> Tensor:
         """Weights as they enter the risk."""

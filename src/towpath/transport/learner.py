@@ -8,12 +8,14 @@ from towpath.transport.game import TransportLearner
 from towpath.transport.impressions.learner import ImpressionLearner
 from towpath.transport.impressions.tower import TowerLearner
 from towpath.transport.settings import TransportSettings
+from towpath.transport.warm_start import WarmStartLearner
 
 
 def transport_learner(task: TrainingTask, settings: TransportSettings) -> Learner:
     """On impressions where the log has them, otherwise the game; the game too where players were named."""
     if plays_game(task.train, settings):
-        return TransportLearner(task, settings)
+        from_plain = settings.warm_epochs == "auto"
+        return WarmStartLearner(task, settings) if from_plain else TransportLearner(task, settings)
     if isinstance(task.scorer, Factorization):
         return ImpressionLearner(task, settings)
     return TowerLearner(task, settings)

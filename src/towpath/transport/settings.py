@@ -1,6 +1,6 @@
 """How the game is played; every option is explained here."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,7 @@ Reweight = Literal["unlabelled", "all"]
 Domain = Literal["sampled", "exact", "ranking"]
 Schedule = Literal["flat", "nested", "simultaneous"]
 Lipschitz = Literal["max-norm", "gradient-penalty", "frozen", "none"]
+WarmEpochs = Literal["auto"] | Annotated[int, Field(ge=0)]
 
 
 class TransportSettings(LibrarySettings):
@@ -79,7 +80,12 @@ class TransportSettings(LibrarySettings):
     fresh: bool = Field(
         True, description="Whether further moves of w and g use fresh batches instead of f's own."
     )
-    warm_epochs: int = Field(1, ge=0, description="Plain epochs of f before the game begins.")
+    warm_epochs: WarmEpochs = Field(
+        "auto",
+        description="Plain epochs of f before the game begins. `auto`: the method `plain` with its own "
+        "defaults, until it would stop; then the game goes on from its best epoch, with at most `epochs` "
+        "more and the same patience.",
+    )
     learning_rate_w: float = Field(0.02, gt=0, description="Step size of w.")
     learning_rate_g: float = Field(0.02, gt=0, description="Step size of g (players=models).")
 
@@ -108,8 +114,8 @@ class TransportSettings(LibrarySettings):
 
 
 def refuse_no_game(training: TrainingSettings, settings: TransportSettings) -> None:
-    """Nothing, unless the warm start takes all epochs."""
-    if settings.warm_epochs >= training.epochs:
+    """Nothing, unless the warm start takes all epochs; with `auto` the game has epochs of its own."""
+    if settings.warm_epochs != "auto" and settings.warm_epochs >= training.epochs:
         raise ConfigError(
             f"After warm_epochs = {settings.warm_epochs} of epochs = {training.epochs} there is none left "
             "for the game; lower warm_epochs, or use method 'plain'."

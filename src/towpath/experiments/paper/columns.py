@@ -4,8 +4,9 @@ from typing import Any
 
 from towpath.methods.recipe import Recipe
 
-# The paper learns from clicks; simulated logs also say what was shown, which would choose the library.
-GAME: dict[str, Any] = {"solver": "game"}
+# The paper learns from clicks; simulated logs also say what was shown, which would choose the library. It
+# plays from the start: after one plain epoch, without which no ranking means anything.
+GAME: dict[str, Any] = {"solver": "game", "warm_epochs": 1}
 # Every column learns from three negatives a positive and by one penalty, whatever a model's own defaults.
 ALIKE: dict[str, Any] = {"negatives": 3, "l2": 2e-3}
 # f, w and g are the named models of users and items, as in the paper, with the bounds of w that hold such a
