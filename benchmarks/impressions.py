@@ -51,7 +51,7 @@ TUNED = tuple(
 )
 
 # Names of rows that are a method with settings.
-GAME = {"solver": "game", "players": "models", "w": "mf", "g": "mf"}
+GAME = {"solver": "game", "players": "models", "w": "mf", "g": "mf", "warm_epochs": 1}
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "game": ("transport", {**GAME, "pairs": "shown", "hard_negatives": 0}),
     "game-on-clicks": ("transport", GAME),

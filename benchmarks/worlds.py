@@ -51,7 +51,8 @@ WORLDS = {
 MF_SETTINGS = {"embedding_dim": 16, "batch_size": 1024, "learning_rate": 0.01, "l2": 0.02, "negatives": 3}
 IPW_SETTINGS = {**MF_SETTINGS, "variant": "weighted", "propensity": "given", "floor": 0.5}
 # The game on clicks; benchmarks.impressions is about what was shown.
-TRANSPORT_SETTINGS = {**MF_SETTINGS, "hard_negative_depth": 200, "solver": "game"}
+GAME = {"solver": "game", "warm_epochs": 1}
+TRANSPORT_SETTINGS = {**MF_SETTINGS, "hard_negative_depth": 200, **GAME}
 # The paper's columns, the plain model first since differences are to it.
 PAPER: dict[str, Recipe] = {
     "MCF": Recipe("mf"),
@@ -59,9 +60,9 @@ PAPER: dict[str, Recipe] = {
     "IPW-MF": Recipe("mf", "ipw"),
     "ExpoMF": Recipe("mf", "expomf"),
     "AC-MF": Recipe("mf", "adversarial"),
-    "DT-MCF": Recipe("mf", "transport", {"solver": "game"}),
+    "DT-MCF": Recipe("mf", "transport", GAME),
     "NCF": Recipe("ncf"),
-    "DT-NCF": Recipe("ncf", "transport", {"solver": "game"}),
+    "DT-NCF": Recipe("ncf", "transport", GAME),
     "IPW-MF, true propensities": Recipe("mf", "ipw", {"propensity": "given"}),
 }
 THREE = {

@@ -20,7 +20,7 @@ HARD = {"hard_negatives": 1, "hard_negative_depth": 12}
 
 SPLIT = small_split()
 TRAINING = TrainingSettings(batch_size=64, epochs=3)
-FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "list_length": 5}
+FAST = {"batch_size": 64, "epochs": 3, "embedding_dim": 8, "list_length": 5, "warm_epochs": 1}
 
 
 def model(seed: int = 0) -> Scorer:
