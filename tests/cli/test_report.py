@@ -142,7 +142,7 @@ def test_a_half_finished_run_shows_its_curves(towpath, game: Path, tmp_path: Pat
     assert told["metrics"] == {}
     assert any("--resume" in line for line in told["missing"])
     text = text_of(run / "report.html")
-    assert "3 epochs took" in text
+    assert "6 epochs took" in text
     assert "best so far" in text
     assert "How far the weighted training pairs are" in text
 
@@ -152,7 +152,7 @@ def test_without_its_split_the_page_says_what_is_missing(towpath, copy: Path) ->
     told = towpath("report", copy, "--json").json
     assert any(line.startswith("the parts of the data") for line in told["missing"])
     text = text_of(copy / "report.html")
-    assert "3 epochs took" in text
+    assert "6 epochs took" in text
     assert "What the weighting learned" not in text
     assert "repeats: first" in text  # what was dropped is kept with the run
 

@@ -23,7 +23,7 @@ SPLIT = small_split()
 QUICK = {"batch_size": 64, "epochs": 2, "embedding_dim": 8}
 # Each method that has players, with a player that looks back further than f does.
 GAMES: dict[str, dict[str, Any]] = {
-    "transport": {"players": "models", "g": "attention", "list_length": 5},
+    "transport": {"players": "models", "g": "attention", "list_length": 5, "warm_epochs": 1},
     "adversarial": {"g": "attention", "warm_epochs": 1},
     "doubly-robust": {"imputation": "attention"},
 }

@@ -111,6 +111,8 @@ CASES = {
     "plain": (),
     "transport": GAME,
     "transport, sharded": (*GAME, "--tables", "sharded"),
+    "after plain training": ("--method", "transport"),
+    "after plain training, sharded": ("--method", "transport", "--tables", "sharded"),
     "sampled domain": (*GAME, "--set", "domain=sampled"),
     "lists": (*GAME, "--set", "domain=ranking"),
     "models as players": (*GAME, "--w", "mf", "--g", "mf"),

@@ -19,7 +19,7 @@ from towpath.transport.settings import TransportSettings
 
 # Above this many pairs w and g see only so many columns of a game: as many pairs as a sampled batch has.
 _MOST_PAIRS = 2**15
-COLUMNS = 256
+_COLUMNS = 256
 
 
 class Deployment:
@@ -44,6 +44,9 @@ class Deployment:
         self._needs_ranking = settings.domain != "sampled" or training.hard_negatives > 0
         self._sampler = NegativeSampler(train) if settings.domain == "sampled" else None
         self._histories = train.histories
+        # Whether w and g see the same pairs as f, and nothing else.
+        sampled = training.pairs == "sampled" and training.negatives < _COLUMNS
+        self.one_table = sampled and settings.domain != "ranking"
         self.workers = workers()
 
     def begin_epoch(self, number: int, rng: Rng) -> None:
@@ -77,9 +80,9 @@ class Deployment:
         Only f needs every pair; w and g learn functions of a few numbers or look at many tables.
         """
         width = game.pairs.items.shape[1]
-        if game.pairs.margins.numel() <= _MOST_PAIRS or width <= COLUMNS:
+        if game.pairs.margins.numel() <= _MOST_PAIRS or width <= _COLUMNS:
             return game
-        columns = torch.randint(width, (COLUMNS,), generator=self._column_rng).to(game.loss.device)
+        columns = torch.randint(width, (_COLUMNS,), generator=self._column_rng).to(game.loss.device)
         deployed, mass_f = game.deployed, game.mass_f
         if deployed is game.pairs:
             mass_f, best = mass_f.topk(self._settings.list_length, dim=1)

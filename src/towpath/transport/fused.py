@@ -4,22 +4,17 @@ from torch import Tensor
 
 from towpath.kernels.margin_game import MarginPairs, level_weights, line_slopes, usable
 from towpath.training.optimiser import Optimiser
-from towpath.training.settings import TrainingSettings
-from towpath.transport.domain import COLUMNS
 from towpath.transport.settings import TransportSettings
 from towpath.transport.weights import MarginWeights, ModelWeights
 
 
-def can_fuse(
-    weights: MarginWeights | ModelWeights, training: TrainingSettings, settings: TransportSettings
-) -> bool:
-    """Whether w and g see margins alone, move once each in turn, and all players look at the same pairs."""
-    one_table = training.pairs == "sampled" and training.negatives < COLUMNS and settings.domain != "ranking"
+def can_fuse(weights: MarginWeights | ModelWeights, settings: TransportSettings) -> bool:
+    """Whether w and g see margins alone and move once each, in turn."""
     in_turn = (settings.schedule, settings.steps_w, settings.steps_g) == ("flat", 1, 1)
     exact = settings.measure == "normalised" and settings.relaxation == "hard"
     fixed_price = settings.target_distance is None
     margins = isinstance(weights, MarginWeights) and usable(weights.line.detach())
-    return one_table and in_turn and exact and fixed_price and margins
+    return in_turn and exact and fixed_price and margins
 
 
 def move_players(pairs: MarginPairs, weights: MarginWeights, optimiser: Optimiser, penalty: float) -> Tensor:

@@ -59,6 +59,7 @@ class TransportLearner(Learner):
     """Trains f together with a weighting w and a critic g (the paper's equation 6)."""
 
     numbers = ("penalty",)
+    epochs_before = 0  # of plain training by another learner, which people count too
 
     def __init__(self, task: TrainingTask, settings: TransportSettings) -> None:
         self.scorer, training = task.scorer, task.training
@@ -75,7 +76,8 @@ class TransportLearner(Learner):
         self._weights_optimiser = Optimiser([self.weights], settings.learning_rate_w, own_rates=False)
         self.critic = make_critic(task.scorer, task.train, settings, task.rng)
         self.penalty = 1.0 if settings.penalty is None else settings.penalty
-        self._fuses = self._workers is None and can_fuse(self.weights, training, settings)
+        alone = self._workers is None and self._deployment.one_table
+        self._fuses = alone and can_fuse(self.weights, settings)
         # Every player finds as much of a history in a batch as it looks at.
         longest = longest_history(task.scorer, self.weights, self.critic)
         self._batches = make_batches(task.train, task.scorer, training, self._deployment.ranking, longest)
@@ -117,7 +119,8 @@ class TransportLearner(Learner):
 
     def _close(self, number: int, row: EpochMetrics) -> EpochMetrics:
         if row:
-            refuse_collapse(row, epoch=number, min_ess=self._settings.min_ess)
+            epoch = self.epochs_before + number
+            refuse_collapse(row, epoch=epoch, min_ess=self._settings.min_ess)
         return row | {"penalty": self.penalty}
 
     def _warm_round(self, batch: Batch) -> Tensor:

@@ -57,7 +57,8 @@ class WarmStartLearner(Learner):
         """One pass over the positives: of plain training, or of the game, whose rate starts anew."""
         if not self.plays:
             return {**self._plain.epoch(number), PHASE: 0.0}
-        row = self._game.epoch(number - int(self.part_began))
+        self._game.epochs_before = int(self.part_began)
+        row = self._game.epoch(number - self._game.epochs_before)
         return {**row, PHASE: 1.0, BEGAN_FROM: self.began_from}
 
     def next_part(self, progress: Progress) -> bool:
