@@ -14,6 +14,7 @@ from towpath.models.registry import build
 from towpath.models.scorer import Scorer, sizes_of
 from towpath.rng import Rng
 from towpath.serving.production import refit
+from towpath.training.checkpoint import Progress
 from towpath.training.fit import EpochMetrics, Fit
 from towpath.training.loop import train
 from towpath.training.settings import TrainingSettings
@@ -126,6 +127,19 @@ def test_a_run_that_is_killed_anywhere_resumes_to_the_same_floats(tmp_path: Path
         assert equal(whole.scorer, resumed.scorer), last
         for name, value in whole.auxiliary_state.items():
             assert torch.equal(value, resumed.auxiliary_state[name]), (last, name)
+
+
+def test_adam_starts_the_game_without_moments_and_at_the_rate_of_the_game() -> None:
+    game = learner(TrainingSettings(batch_size=64, learning_rate=0.01))
+    before = {name: value.clone() for name, value in game.scorer.state_dict().items()}
+    game.epoch(1)
+    optimiser = game.optimisers()["f"]
+    assert any(bool(tensor.any()) for tensor in optimiser.live_state().values())
+    assert game.next_part(Progress(({},), 0, 0.0, before, {}))
+    assert not any(bool(tensor.any()) for tensor in optimiser.live_state().values())
+    assert optimiser._learning_rate == 0.01
+    assert all(torch.equal(value, before[name]) for name, value in game.scorer.state_dict().items())
+    assert not game.next_part(Progress(({},), 0, 0.0, before, {}))  # there is no third part
 
 
 def test_the_game_does_not_repeat_the_draws_of_the_first_plain_epochs() -> None:
