@@ -96,6 +96,12 @@ def share_of_room(wanted: int, least: int, what: str, *, share: float = 0.5) -> 
     return min(wanted, allowed)
 
 
+def has_room(size: int, *, share: float = 0.4) -> bool:
+    """Whether so many bytes are at most a share of what is left of the limit, or else of the machine."""
+    limit = _current.get()
+    return size <= share * (available() if limit is None else limit.bytes - resident())
+
+
 def refuse_beyond(needed: int, what: str, advice: str) -> None:
     """Nothing, unless there is a limit and less than `needed` bytes are left of it."""
     limit = _current.get()

@@ -1,10 +1,10 @@
 """Cleaning in explicit steps, each of which says what it dropped."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from towpath.data.engine import Engine
-from towpath.data.sql import COUNT_EVENTS, Statements
+from towpath.data.sql import COUNT_EVENTS, Side, Statements
 from towpath.errors import ConfigError, DataError, unknown_name
 
 Repeats = Literal["first", "last", "allow"]
@@ -59,23 +59,84 @@ class Step:
     items: int
 
 
-class Cleaner:
-    """Runs the steps on the table `events` and keeps their report."""
+class EventTable(Protocol):
+    """Encoded events, of which some are kept: a table of an engine, or arrays in memory."""
+
+    def rows(self) -> int:
+        """How many events there are."""
+
+    def counts(self) -> tuple[int, int, int]:
+        """Events, users and items."""
+
+    def keep_shown(self) -> None:
+        """The events that were shown, as far as the log says."""
+
+    def keep_rated(self, least: float, /) -> None:
+        """The events whose value is at least this; an event without a value is not."""
+
+    def keep_one_of_repeats(self, which: Literal["first", "last"], /) -> None:
+        """One event of each pair of user and item."""
+
+    def keep_counted(self, side: Side, least: int, most: int | None, /) -> None:
+        """The events of those users or items that have at least `least` and at most `most` of them."""
+
+
+class SqlEvents:
+    """The table `events` of an engine."""
 
     def __init__(self, connection: Engine, statements: Statements) -> None:
-        self.connection = connection
-        self.statements = statements
-        self.steps = [Step("read", 0, *self._count())]
+        self._connection, self._statements = connection, statements
+
+    def rows(self) -> int:
+        """How many events there are."""
+        return int(self._connection.execute("SELECT COUNT(*) FROM events").fetchall()[0][0])
+
+    def counts(self) -> tuple[int, int, int]:
+        """Events, users and items."""
+        counts = self._connection.execute(COUNT_EVENTS).fetchone()
+        assert counts is not None  # an aggregate without groups always gives one row
+        return counts[0], counts[1], counts[2]
+
+    def keep_shown(self) -> None:
+        """The events that were shown, as far as the log says."""
+        self._keep(self._statements.keep_shown())
+
+    def keep_rated(self, least: float) -> None:
+        """The events whose value is at least this; an event without a value is not."""
+        self._keep(self._statements.keep_rated(least))
+
+    def keep_one_of_repeats(self, which: Literal["first", "last"]) -> None:
+        """One event of each pair of user and item."""
+        self._keep(self._statements.keep_one_of_repeats(which))
+
+    def keep_counted(self, side: Side, least: int, most: int | None) -> None:
+        """The events of those users or items that have at least `least` and at most `most` of them."""
+        self._keep(self._statements.keep_counted(side, least, most))
+
+    def _keep(self, select: str) -> None:
+        """Replace `events` by what the statement selects."""
+        self._connection.execute(f"CREATE TABLE kept AS {select}")
+        self._connection.execute("DROP TABLE events")
+        self._connection.execute("ALTER TABLE kept RENAME TO events")
+
+
+class Cleaner:
+    """Runs the steps on a table of events and keeps their report."""
+
+    def __init__(self, events: EventTable, extras: tuple[str, ...]) -> None:
+        self.events, self.extras = events, extras
+        self.steps = [Step("read", 0, *events.counts())]
 
     def clean(self, cleaning: Cleaning) -> tuple[Step, ...]:
         """The report, one step for each that was asked for, after the events have been cleaned."""
-        if {"label", "exposure"} <= set(self.statements.extras):
-            self._keep("not shown", self.statements.keep_shown())
+        if {"label", "exposure"} <= set(self.extras):
+            self.events.keep_shown()
+            self._report("not shown")
         if cleaning.min_rating is not None:
             self._min_rating(cleaning.min_rating)
         if cleaning.repeats != "allow":
-            sql = self.statements.keep_one_of_repeats(cleaning.repeats)
-            self._keep(f"repeats: {cleaning.repeats}", sql, all_ids_stay=True)
+            self.events.keep_one_of_repeats(cleaning.repeats)
+            self._report(f"repeats: {cleaning.repeats}", all_ids_stay=True)
         if cleaning.filter == "k-core":
             self._k_core(cleaning)
         else:
@@ -88,20 +149,18 @@ class Cleaner:
         self.steps.append(Step("missing ids", rows, read.rows, read.users, read.items))
 
     def _min_rating(self, least: float) -> None:
-        if "value" not in self.statements.extras:
-            raise DataError(
-                "min_rating needs a column of ratings, but the data have none; name it with --value-col."
-            )
-        self._keep(f"min_rating {least:g}", self.statements.keep_rated(least))
+        refuse_unrated(self.extras)
+        self.events.keep_rated(least)
+        self._report(f"min_rating {least:g}")
 
     def _filter_once(self, cleaning: Cleaning) -> None:
         if cleaning.min_per_item > 1:
-            sql = self.statements.keep_counted("item", cleaning.min_per_item, None)
-            self._keep(f"min_per_item {cleaning.min_per_item}", sql)
+            self.events.keep_counted("item", cleaning.min_per_item, None)
+            self._report(f"min_per_item {cleaning.min_per_item}")
         if cleaning.min_per_user > 1 or cleaning.max_per_user is not None:
+            self.events.keep_counted("user", cleaning.min_per_user, cleaning.max_per_user)
             most = "" if cleaning.max_per_user is None else f", max_per_user {cleaning.max_per_user}"
-            sql = self.statements.keep_counted("user", cleaning.min_per_user, cleaning.max_per_user)
-            self._keep(f"min_per_user {cleaning.min_per_user}{most}", sql)
+            self._report(f"min_per_user {cleaning.min_per_user}{most}")
 
     def _k_core(self, cleaning: Cleaning) -> None:
         """Both filters until neither drops anything, reported as one step."""
@@ -118,16 +177,12 @@ class Cleaner:
         name = f"k-core: {cleaning.min_per_item} per item, {cleaning.min_per_user} per user ({taking})"
         self.steps[before:] = [Step(name, start.rows - last.rows, last.rows, last.users, last.items)]
 
-    def _keep(self, name: str, select: str, *, all_ids_stay: bool = False) -> None:
-        """Replace `events` by what the statement selects, some events of every user and item or not."""
-        self.connection.execute(f"CREATE TABLE kept AS {select}")
-        self.connection.execute("DROP TABLE events")
-        self.connection.execute("ALTER TABLE kept RENAME TO events")
-        before = self.steps[-1]
-        rows = self.connection.execute("SELECT COUNT(*) FROM events").fetchall()[0][0]
+    def _report(self, name: str, *, all_ids_stay: bool = False) -> None:
+        """Add the step that was just done, which left some events of every user and item or not."""
+        before, rows = self.steps[-1], self.events.rows()
         # Users and items are counted by grouping all events, so only where their number can have changed.
         same = all_ids_stay or rows == before.rows
-        users, items = (before.users, before.items) if same else self._count()[1:]
+        users, items = (before.users, before.items) if same else self.events.counts()[1:]
         self.steps.append(Step(name, before.rows - rows, rows, users, items))
         self._refuse_too_few()
 
@@ -140,10 +195,13 @@ class Cleaner:
                 f"of {before.users:,} users and {before.items:,} items; ask for less there."
             )
 
-    def _count(self) -> tuple[int, int, int]:
-        counts = self.connection.execute(COUNT_EVENTS).fetchone()
-        assert counts is not None  # an aggregate without groups always gives one row
-        return counts[0], counts[1], counts[2]
+
+def refuse_unrated(extras: tuple[str, ...]) -> None:
+    """Raise for data without a column of ratings."""
+    if "value" not in extras:
+        raise DataError(
+            "min_rating needs a column of ratings, but the data have none; name it with --value-col."
+        )
 
 
 def refuse_one_sided(steps: tuple[Step, ...]) -> None:

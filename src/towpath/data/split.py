@@ -96,9 +96,22 @@ def split_leave_last_two(interactions: Interactions, *, engine: str = "duckdb") 
     description = last_two_described(timed=interactions.times is not None)
     if interactions.times is not None:
         _refuse_missing_times(interactions, interactions.times, "split_leave_last_two")
-    labelled = interactions.labels is not None
-    statement = sql.LEAVE_LAST_TWO_POSITIVES if labelled else sql.LEAVE_LAST_TWO
-    return _split(interactions, _parts(interactions, statement, engine), description)
+    if interactions.labels is not None:
+        parts = _parts(interactions, sql.LEAVE_LAST_TWO_POSITIVES, engine)
+    elif engine == "duckdb":
+        parts = _last_two(interactions)
+    else:
+        parts = _parts(interactions, sql.LEAVE_LAST_TWO, engine)
+    return _split(interactions, parts, description)
+
+
+def _last_two(interactions: Interactions) -> NDArray[np.int8]:
+    """What `sql.LEAVE_LAST_TWO` gives: the part of each row of a table that is in order."""
+    histories = interactions.histories
+    ends = histories.starts[1:][histories.lengths >= sql.SHORTEST]
+    parts = np.full(len(interactions), sql.TRAIN, dtype=np.int8)
+    parts[ends - 1], parts[ends - 2] = sql.TEST, sql.VALIDATION
+    return parts
 
 
 def last_two_described(*, timed: bool) -> str:

@@ -137,6 +137,13 @@ COUNT_EVENTS = """
         (SELECT COUNT(*) FROM (SELECT item_code FROM events GROUP BY item_code) AS i)"""
 
 
+_CODES = "u.code AS user_code, i.code AS item_code"
+_ENCODED = """
+    FROM raw
+    JOIN user_ids AS u ON raw.user_id = u.raw_id
+    JOIN item_ids AS i ON raw.item_id = i.raw_id"""
+
+
 @dataclass(frozen=True)
 class Statements:
     """The statements for tables with these extra columns."""
@@ -161,12 +168,21 @@ class Statements:
     def encode(self) -> str:
         """`events`: raw rows with codes in place of ids."""
         extras = "".join(f"raw.{extra}, " for extra in self.extras)
-        return f"""
-            CREATE TABLE events AS
-            SELECT u.code AS user_code, i.code AS item_code, {extras}raw.file_row
-            FROM raw
-            JOIN user_ids AS u ON raw.user_id = u.raw_id
-            JOIN item_ids AS i ON raw.item_id = i.raw_id"""
+        return f"CREATE TABLE events AS SELECT {_CODES}, {extras}raw.file_row {_ENCODED}"
+
+    def encoded(self, missing_time: int, least: float | None) -> str:
+        """The same rows without NULL, in any order; `rated` says whether the value is at least this."""
+        extras = "".join(
+            f"COALESCE(raw.{e}, {missing}) AS {e}, " for e, missing in self._missing(missing_time)
+        )
+        rated = "" if least is None else f"COALESCE(raw.value >= {least!r}, FALSE) AS rated, "
+        return f"SELECT {_CODES}, {extras}{rated}raw.file_row {_ENCODED}"
+
+    def _missing(self, time: int) -> list[tuple[str, str]]:
+        """Each extra that is no name, and what stands for NULL."""
+        missing = {"event_time": f"CAST('{time}' AS BIGINT)", "value": "CAST('NaN' AS FLOAT)"}
+        missing |= {"propensity": missing["value"], "exposure": "FALSE", "label": "FALSE", "position": "0"}
+        return [(extra, missing[extra]) for extra in self.extras if extra in missing]
 
     def keep_rated(self, least: float) -> str:
         """The events whose value is at least this; an event without a value is not."""
@@ -204,8 +220,7 @@ class Statements:
 
     def in_order(self, missing_time: int) -> str:
         """The events by (user, time, row) with dense codes and without NULL."""
-        missing = {"event_time": f"CAST('{missing_time}' AS BIGINT)", "value": "CAST('NaN' AS FLOAT)"}
-        missing |= {"propensity": missing["value"], "exposure": "FALSE", "label": "FALSE", "position": "0"}
+        missing = dict(self._missing(missing_time))
         codes = {e: f"{e}_names.code" for e in _NAMES}
         codes["policy"] = f"CASE WHEN policy_names.name = '' THEN {NO_POLICY} ELSE policy_names.code END"
         extras = "".join(
