@@ -17,7 +17,7 @@ from statistics import median
 from unittest import mock
 
 from benchmarks.peak_memory import TOWPATH, measure
-from towpath import files
+from towpath import checksums, files
 from towpath.evaluation.evaluate import evaluate
 from towpath.serving.recommender import load
 from towpath.serving.run import Run
@@ -39,10 +39,10 @@ def unverified() -> Iterator[None]:
 
 def _listed_digests(folder: Path) -> dict[Path, str]:
     """The digests that the manifest of a folder or the list of a run has; of a part, that of its manifest."""
-    if (folder / files.MANIFEST).is_file():
-        manifest = json.loads((folder / files.MANIFEST).read_text())
+    if (folder / checksums.MANIFEST).is_file():
+        manifest = json.loads((folder / checksums.MANIFEST).read_text())
         found = {folder / name: digest for name, digest in manifest["files"].items()}
-        return found | {folder / files.MANIFEST: _listed_in(folder.parent)[folder.name]}
+        return found | {folder / checksums.MANIFEST: _listed_in(folder.parent)[folder.name]}
     return {folder / name: digest for name, digest in _listed_in(folder).items()}
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from typer.main import get_command
 
-from towpath.cli.app import app
+from towpath.cli.verbs import app_with
 from towpath.experiments.loop import LoopSettings
 from towpath.methods.registry import METHODS
 from towpath.models.registry import MODELS
@@ -107,7 +107,8 @@ def settings_list(kind: type[BaseModel]) -> str:
 def commands_text() -> str:
     """Every command with its arguments and options, in Markdown."""
     commands = [
-        _command(" ".join(path), command) for path, command in _commands(("towpath",), get_command(app))
+        _command(" ".join(path), command)
+        for path, command in _commands(("towpath",), get_command(app_with()))
     ]
     return "\n\n".join(["# Command line", _NOTE, _COMMANDS_INTRO, *commands]) + "\n"
 

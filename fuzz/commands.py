@@ -16,7 +16,8 @@ from fuzz.mutators import Rng
 from fuzz.outcomes import SilentDifferenceError
 from fuzz.runs import make_run
 from fuzz.tables import LOG
-from towpath.cli.app import app, main
+from towpath.cli.app import main
+from towpath.cli.verbs import app_with
 from towpath.errors import LONGEST_MESSAGE
 
 SMALL = ("--set", "epochs=1", "--set", "embedding_dim=2")
@@ -127,7 +128,7 @@ def _names(folder: Path) -> set[str]:
 
 def _leaves() -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command with the words that name it."""
-    open_: list[tuple[tuple[str, ...], Any]] = [((), typer.main.get_command(app))]
+    open_: list[tuple[tuple[str, ...], Any]] = [((), typer.main.get_command(app_with()))]
     while open_:
         path, command = open_.pop()
         if hasattr(command, "commands"):

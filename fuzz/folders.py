@@ -12,8 +12,8 @@ import numpy as np
 from fuzz.mutators import Rng, as_json, changed, damaged
 from fuzz.outcomes import SilentDifferenceError, refused_or
 from fuzz.runs import small_split
-from towpath import files
-from towpath.files import MANIFEST
+from towpath import checksums
+from towpath.checksums import MANIFEST
 
 
 def damage(folder: Path, other: Path, rng: Rng) -> Path:
@@ -38,10 +38,10 @@ def sign(folder: Path, path: Path) -> None:
     try:
         stored = json.loads(manifest.read_bytes())
         if path != manifest:
-            stored["files"][str(path.relative_to(folder))] = files.file_digest(path)
+            stored["files"][str(path.relative_to(folder))] = checksums.file_digest(path)
         stored.pop("checksum", None)
-        stored |= {"checksum": files._checksum(stored)}
-        manifest.write_text(files._rendered(stored))
+        stored |= {"checksum": checksums.manifest_checksum(stored)}
+        manifest.write_text(checksums.rendered(stored))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError):
         return  # what is no manifest any more cannot be signed
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from fuzz.mutators import Rng, as_json, changed, damaged
 from fuzz.outcomes import SilentDifferenceError, refused_or
+from towpath.checksums import MANIFEST
 from towpath.data.cleaning import Cleaning
 from towpath.data.sources import read
-from towpath.files import CHECKSUMS, MANIFEST, list_checksums
+from towpath.files import CHECKSUMS, list_checksums
 
 
 class Runs:
@@ -54,17 +55,17 @@ class Runs:
 
     def _sign(self, path: Path) -> None:
         """Checksums that are right again, as somebody would make them who changes a file on purpose."""
-        from towpath import files
+        from towpath import checksums
 
         manifest = path.parent / MANIFEST
         if path.parent != self._copy and manifest.is_file():
             try:
                 stored = json.loads(manifest.read_bytes())
                 if path != manifest:
-                    stored["files"][path.name] = files.file_digest(path)
+                    stored["files"][path.name] = checksums.file_digest(path)
                 stored.pop("checksum", None)
-                stored |= {"checksum": files._checksum(stored)}
-                manifest.write_text(files._rendered(stored))
+                stored |= {"checksum": checksums.manifest_checksum(stored)}
+                manifest.write_text(checksums.rendered(stored))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 return
         list_checksums(self._copy)

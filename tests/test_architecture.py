@@ -16,8 +16,8 @@ MODULES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for pat
 # From the ground up: a module imports only from its own layer or from those before it. The package's own
 # __init__ stands outside: it is the door to everything and imports when it is called.
 LAYERS = (
-    "errors", "boundary", "memory", "mapped", "locks", "rng", "files", "device", "plugins", "stats",
-    "kernels", "data", "models",
+    "errors", "boundary", "checksums", "memory", "mapped", "locks", "rng", "files", "device", "plugins",
+    "stats", "kernels", "data", "models",
     "ranking",
     "evaluation", "training", "transport", "baselines", "bandit", "methods", "tracking", "worlds",
     "diagnostics",

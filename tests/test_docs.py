@@ -15,7 +15,7 @@ import pytest
 from typer.main import get_command
 
 from towpath.cli import main
-from towpath.cli.app import app
+from towpath.cli.verbs import app_with
 from towpath.errors import TrainingError
 from towpath.experiments.paper.record import folder_name, read_record
 from towpath.experiments.result_store import open_store
@@ -48,7 +48,7 @@ def blocks(page, language):
 
 def verbs(path=(), command=None):
     """Every verb of the command line by its words."""
-    command = command or get_command(app)
+    command = command or get_command(app_with())
     if not hasattr(command, "commands"):
         return {path: command}
     return {p: c for name, child in command.commands.items() for p, c in verbs((*path, name), child).items()}

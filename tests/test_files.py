@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from towpath.checksums import MANIFEST
 from towpath.errors import ArtifactError, ConfigError
 from towpath.files import (
-    MANIFEST,
     Form,
     is_free,
     new_file,
@@ -193,12 +193,12 @@ def test_folders_that_are_something_else(thing: Path, tmp_path: Path) -> None:
 
 def resigned(thing: Path, **changes: object) -> None:
     """A manifest with these changes whose own checksum is right again."""
-    from towpath import files
+    from towpath import checksums
 
     manifest = json.loads((thing / MANIFEST).read_text()) | changes
     manifest.pop("checksum")
-    manifest |= {"checksum": files._checksum(manifest)}
-    (thing / MANIFEST).write_text(files._rendered(manifest))
+    manifest |= {"checksum": checksums.manifest_checksum(manifest)}
+    (thing / MANIFEST).write_text(checksums.rendered(manifest))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ new one.
 """
 
 import glob
-import hashlib
 import json
 import os
 import shutil
@@ -22,15 +21,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from towpath.boundary import loading
+from towpath.checksums import MANIFEST, Manifest, file_digest, manifest_checksum, rendered
 from towpath.errors import ArtifactError, ConfigError
 from towpath.locks import only_writer
 
-MANIFEST = "manifest.json"
 _LEFT_OVER = (".partial", ".lock", ".writing")  # temporary names, which all begin with a dot
 # The keys of a manifest by which a folder is known and proved whole; the rest is what it has to say.
 PROOFS = ("kind", "format", "files", "checksum")
-# What a manifest holds is checked by its checksum; the values are whatever JSON can hold.
-Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -188,7 +185,7 @@ def check_listed(path: Path) -> None:
 def _listed(folder: Path) -> _Checksums:
     with loading(folder / CHECKSUMS, "copy the folder again, or make it again"):
         found = _Checksums.model_validate_json((folder / CHECKSUMS).read_bytes())
-    if found.checksum != _checksum({"files": found.files}):
+    if found.checksum != manifest_checksum({"files": found.files}):
         raise damaged(folder, CHECKSUMS, "does not match its own checksum")
     return found
 
@@ -202,7 +199,9 @@ def _enter(folder: Path, name: str, content: Path) -> None:
 
 
 def _write_checksums(folder: Path, files: dict[str, list[str]]) -> None:
-    write_text(folder / CHECKSUMS, _rendered({"files": files, "checksum": _checksum({"files": files})}))
+    write_text(
+        folder / CHECKSUMS, rendered({"files": files, "checksum": manifest_checksum({"files": files})})
+    )
 
 
 def _remove_leftovers(target: Path) -> None:
@@ -272,17 +271,11 @@ def is_free(target: Path) -> bool:
     return all(path.name.startswith(".") and path.name.endswith(_LEFT_OVER) for path in target.iterdir())
 
 
-def file_digest(path: Path, algorithm: str = "sha256") -> str:
-    """The checksum of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, algorithm).hexdigest()
-
-
 def write_manifest(folder: Path, form: Form, contents: Manifest, files: Iterable[str]) -> None:
     """The manifest of the folder, with a checksum of each of `files` and one of itself."""
     sums = {name: file_digest(folder / name) for name in files}
     manifest = {"kind": form.kind, "format": form.format, **contents, "files": sums}
-    write_text(folder / MANIFEST, _rendered(manifest | {"checksum": _checksum(manifest)}))
+    write_text(folder / MANIFEST, rendered(manifest | {"checksum": manifest_checksum(manifest)}))
 
 
 def read_manifest(folder: Path, form: Form) -> Manifest:
@@ -300,7 +293,7 @@ def read_manifest(folder: Path, form: Form) -> Manifest:
     # Rendering again catches changes that leave the parsed values alone, such as white space. It fails for
     # what a manifest cannot hold, such as NaN or half of a character.
     with loading(folder / MANIFEST):
-        same = text == _rendered(manifest) and manifest.get("checksum") == _checksum(unsigned)
+        same = text == rendered(manifest) and manifest.get("checksum") == manifest_checksum(unsigned)
     if not same:
         raise damaged(folder, MANIFEST, "does not match its own checksum")
     for name, expected in manifest["files"].items():
@@ -382,11 +375,3 @@ def _put_back(old: Path, target: Path) -> None:
 def _remove(folder: Path) -> None:
     if folder.exists():
         shutil.rmtree(folder)
-
-
-def _rendered(manifest: Manifest) -> str:
-    return json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _checksum(unsigned: Manifest) -> str:
-    return hashlib.sha256(_rendered(unsigned).encode()).hexdigest()

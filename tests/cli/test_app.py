@@ -4,9 +4,12 @@ import subprocess
 import sys
 
 import pytest
+from typer import Context
+from typer.main import get_command
 
 import towpath as package
 from towpath.cli.options import names_in, seeds_in
+from towpath.cli.verbs import GROUPS, VERBS, app_with
 from towpath.errors import ConfigError
 
 # Not pydantic: recent versions of typer import it themselves.
@@ -40,6 +43,19 @@ def test_every_verb_has_help_and_json(verb: list[str], towpath) -> None:
     assert answer.code == 0
     assert "--json" in answer.out
     assert "--quiet" in answer.out
+
+
+@pytest.mark.parametrize("name", [*GROUPS, *VERBS])
+def test_a_command_line_with_one_verb_says_of_it_what_the_whole_one_does(name: str) -> None:
+    one, whole = (get_command(app_with(only)) for only in (name, None))
+    assert list(one.commands) == [name]
+    assert set(whole.commands) == {*GROUPS, *VERBS}
+    helps = [command.commands[name].get_help(Context(command.commands[name])) for command in (one, whole)]
+    assert helps[0] == helps[1]
+
+
+def test_a_name_of_no_verb_meets_the_whole_command_line(towpath) -> None:
+    assert "Did you mean 'recommend'?" in towpath("recomend", "run").sentence()
 
 
 def test_all_models_and_methods_are_named_in_the_help(towpath) -> None:

@@ -39,6 +39,25 @@ def test_text_finds_numbers_and_dates_and_strangers_are_unknown() -> None:
     assert Vocabulary(pa.array([date(2020, 1, 2)])).code("2020-01-02") == 0
 
 
+@given(
+    st.lists(st.text("abü", max_size=4), min_size=1, unique=True),
+    st.text("abü", max_size=4),
+    st.sampled_from([pa.string(), pa.large_string()]),
+    st.integers(0, 2),
+)
+def test_one_text_is_found_where_many_are(ids: list[str], one: str, kind: pa.DataType, cut: int) -> None:
+    vocabulary = Vocabulary(pa.array(ids, kind)[cut:])
+    assert vocabulary.code(one) == vocabulary.codes([one])[0]
+    assert [vocabulary.code(own) for own in ids[cut:]] == list(range(len(vocabulary)))
+
+
+@given(st.lists(st.integers(-120, 120), unique=True), st.sampled_from([pa.int8(), pa.int64(), pa.uint16()]))
+def test_one_number_written_as_text_is_found_where_many_are(ids: list[int], kind: pa.DataType) -> None:
+    vocabulary = Vocabulary(pa.array(ids if kind != pa.uint16() else list({abs(one) for one in ids}), kind))
+    for text in ("0", "-7", "7", "007", "7.0", "", "+7", "99999", "123456789012345678901"):
+        assert vocabulary.code(text) == vocabulary.codes([text])[0]
+
+
 @given(IDS, st.data())
 def test_what_is_hashed_depends_on_the_ids_and_not_on_their_layout(
     ids: list[object], data: st.DataObject

@@ -1,5 +1,7 @@
 """Lists without torch: the same as those of the recommender, or none."""
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,14 +10,19 @@ import numpy as np
 import pytest
 
 from small import small_split
+from towpath.checksums import MANIFEST, manifest_checksum, rendered
+from towpath.errors import ArtifactError
+from towpath.files import ARTIFACT_FILES
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.serving.artifact import artifact_of, save_artifact
-from towpath.serving.lean import lean_lists
+from towpath.serving.lean import FILES, lean_lists
 from towpath.serving.recommender import load
 
 SPLIT = small_split()
 USERS = [f"u{n}" for n in range(60)]
+# What takes longer to load than the answer takes, or nearly.
+HEAVY = ("torch", "pandas", "scipy", "duckdb", "numba", "pydantic", "pyarrow.compute")
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +65,34 @@ def test_what_it_cannot_do_is_left_to_the_recommender(folders: dict[str, Path], 
     assert lean_lists(tmp_path / "nothing", ["u1"], 3) is None
 
 
+@pytest.mark.parametrize("damage", ["a byte", "a file", "a key", "a kind", "no files"])
+def test_an_artifact_that_is_not_as_usual_is_left_to_the_recommender(
+    folders: dict[str, Path], tmp_path: Path, damage: str
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(folders["mf"], folder)
+    assert lean_lists(folder, ["nobody"], 3)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    if damage == "a byte":
+        content = bytearray((folder / "users.parquet").read_bytes())
+        content[-1] ^= 1
+        (folder / "users.parquet").write_bytes(content)
+    elif damage == "a file":
+        (folder / "history.safetensors").unlink()
+    else:
+        manifest |= {"a key": {"settings": 3}, "a kind": {"kind": "split"}, "no files": {"files": {}}}[damage]
+        del manifest["checksum"]
+        signed = manifest | {"checksum": manifest_checksum(manifest)}
+        (folder / MANIFEST).write_text(rendered(signed))
+    assert lean_lists(folder, ["nobody"], 3) is None
+    with pytest.raises(ArtifactError):
+        load(folder)
+
+
+def test_the_files_are_those_of_every_artifact() -> None:
+    assert FILES == ARTIFACT_FILES
+
+
 def test_scores_that_only_rounding_tells_apart_are_left_to_the_recommender(tmp_path: Path) -> None:
     alike = fit(SPLIT, Recipe("mf", settings={"epochs": 1}))
     alike.scorer.items.weight.data[:] = alike.scorer.items.weight.data[0]
@@ -69,7 +104,7 @@ def test_no_heavy_library_is_loaded(folders: dict[str, Path]) -> None:
     code = (
         "import sys; from pathlib import Path; from towpath.serving.lean import lean_lists\n"
         f"assert lean_lists(Path({str(folders['mf'])!r}), ['nobody'], 3)\n"
-        "print([name for name in ('torch', 'pandas', 'scipy', 'duckdb', 'numba') if name in sys.modules])"
+        f"print([name for name in {HEAVY} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""All verbs in one place, and the one place where errors become sentences and exit codes.
+"""The command line as a program: the one place where errors become sentences and exit codes.
 
 0 done; 2 what was asked for cannot be, with one sentence on standard error; 1 a bug, with its traceback;
 130 stopped by Ctrl-C; 141 the program that read the output went away; 143 stopped by SIGTERM.
@@ -18,26 +18,8 @@ from typing import Any
 import typer
 
 from towpath.boundary import is_out_of_memory
-from towpath.cli.compare import compare
-from towpath.cli.data import data_app
-from towpath.cli.demo import demo
-from towpath.cli.diagnose import diagnose
-from towpath.cli.evaluate import evaluate
-from towpath.cli.experiment import experiment
-from towpath.cli.export import export
-from towpath.cli.fit import fit
-from towpath.cli.groups import spread
-from towpath.cli.log import log_app
-from towpath.cli.ope import ope
 from towpath.cli.output import Interrupted
-from towpath.cli.paper import paper_app
-from towpath.cli.production import refit, update
-from towpath.cli.recommend import recommend, similar
-from towpath.cli.report import report
-from towpath.cli.serve import serve
-from towpath.cli.simulate import simulate_app
-from towpath.cli.sweep import sweep
-from towpath.cli.tune import tune
+from towpath.cli.verbs import app_with
 from towpath.errors import TowpathError, printable, shortened
 
 DONE, BUG, CANNOT, STOPPED, NOBODY_READS, TERMINATED = 0, 1, 2, 130, 141, 143
@@ -48,39 +30,13 @@ _CIRCUMSTANCES = _FULL | {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EIO,
 }  # fmt: skip
 
-app = typer.Typer(
-    name="towpath", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
-)
-app.add_typer(data_app, name="data")
-app.add_typer(simulate_app, name="simulate")
-app.add_typer(paper_app, name="paper")
-app.add_typer(log_app, name="log")
-VERBS = (
-    demo, fit, evaluate, compare, sweep, tune, report, refit, update, export, recommend, similar, diagnose,
-    ope, serve, experiment,
-)  # fmt: skip
-for verb in VERBS:
-    app.command()(spread(verb))
-
-
-@app.callback(invoke_without_command=True)
-def towpath(
-    version: bool = typer.Option(False, "--version", help="Show the version and exit."),
-) -> None:
-    """Train, evaluate and compare recommenders from event logs."""
-    if version:
-        from towpath import __version__
-
-        typer.echo(f"towpath {__version__}")
-        raise typer.Exit
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of one command; called with the program's own arguments unless others are given."""
     given = list(sys.argv[1:] if arguments is None else arguments)
 
     def run() -> None:
-        command = typer.main.get_command(app)
+        command = typer.main.get_command(app_with(given[0] if given else None))
         # Not command.main(): it shows usage errors in its own way and gives broken pipes the code of a bug.
         with command.make_context("towpath", given or ["--help"]) as context:
             command.invoke(context)

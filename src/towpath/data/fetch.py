@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from towpath.checksums import file_digest
 from towpath.data.builtin_datasets import BuiltinDataset, builtin_dataset
 from towpath.errors import DataError
-from towpath.files import file_digest, write_text
+from towpath.files import write_text
 
 # GivenColumns how many bytes are here, of how many (None where the publisher does not say).
 Progress = Callable[[int, int | None], None]

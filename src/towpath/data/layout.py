@@ -10,8 +10,8 @@ from typing import IO, Literal, cast
 
 import pyarrow as pa
 
+from towpath.checksums import MANIFEST
 from towpath.errors import DataError
-from towpath.files import MANIFEST
 
 Kind = Literal["delimited", "parquet", "json", "frame"]
 # A local file, or an address that Spark knows, such as s3a://bucket/events.parquet.

@@ -1,18 +1,20 @@
 """The user's own ids on one side, dense codes 0..n-1 on the other."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 # An id of whatever type the data had: integers, strings, dates, UUIDs ...
 Id = Any  # ids are opaque: they come from the user's file and go back unchanged
 
 UNKNOWN = -1
+# Digits that mean one 64-bit number to everybody.
+_PLAIN_INTEGER = "0|-?[1-9][0-9]{0,17}"
 
 
 class Vocabulary:
@@ -45,6 +47,8 @@ class Vocabulary:
 
         An id written as text ("42", as on a command line) finds the number 42 and the other way round.
         """
+        import pyarrow.compute as pc  # here and below: it takes as long as all the rest of a small command
+
         found = pc.index_in(pa.array([self._as_stored(i) for i in ids], self._stored.type), self._stored)
         return found.fill_null(UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
 
@@ -52,6 +56,31 @@ class Vocabulary:
         """The code of one id, or UNKNOWN."""
         if not isinstance(one, str) or isinstance(self.values, pa.ExtensionArray):
             return int(self.codes([one])[0])
+        if one and (pa.types.is_string(self._stored.type) or pa.types.is_large_string(self._stored.type)):
+            return self._code_of_text(one.encode())
+        if pa.types.is_signed_integer(self._stored.type) and re.fullmatch(_PLAIN_INTEGER, one):
+            places = np.flatnonzero(self._stored.to_numpy() == int(one))
+            return int(places[0]) if len(places) else UNKNOWN
+        return self._code_by_cast(one)
+
+    def _code_of_text(self, text: bytes) -> int:
+        """The code of a text that is not empty: byte by byte from its end, where ids differ soonest."""
+        offsets, content = self._texts()
+        places = np.flatnonzero(np.diff(offsets) == len(text))
+        for byte in range(len(text) - 1, -1, -1):
+            places = places[content[offsets[places] + byte] == text[byte]]
+        return int(places[0]) if len(places) else UNKNOWN
+
+    def _texts(self) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+        """Where each text begins, and behind the last one the end, and the bytes of all."""
+        _, offsets, content = self._stored.buffers()
+        kind = np.int64 if pa.types.is_large_string(self._stored.type) else np.int32
+        starts = np.frombuffer(offsets or bytes(8), kind)[self._stored.offset :][: len(self) + 1]
+        return starts, np.frombuffer(content or b"", np.uint8)
+
+    def _code_by_cast(self, one: str) -> int:
+        import pyarrow.compute as pc
+
         try:
             found = pc.index_in(_text(one).cast(self._stored.type), self._stored)[0].as_py()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -66,6 +95,8 @@ class Vocabulary:
         """The code here of every id of another list, UNKNOWN where there is none: (len(other),)."""
         if other.values.type != self.values.type:
             return self.codes(other.values.to_pylist())
+        import pyarrow.compute as pc
+
         found = pc.index_in(other._stored, self._stored)
         return found.fill_null(UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int64)
 

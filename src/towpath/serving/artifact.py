@@ -24,6 +24,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from towpath.boundary import stored
+from towpath.checksums import Manifest
 from towpath.data.interactions import Histories, Interactions
 from towpath.data.joining import join
 from towpath.data.parquet import read_ids, write_ids
@@ -34,7 +35,6 @@ from towpath.errors import ArtifactError, ConfigError
 from towpath.files import (
     ARTIFACT,
     PROOFS,
-    Manifest,
     new_folder,
     read_manifest,
     write_manifest,

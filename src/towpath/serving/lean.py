@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
 
+from towpath.checksums import Manifest, proved_manifest
 from towpath.data.parquet import read_ids
 from towpath.data.vocabulary import UNKNOWN, Id, Vocabulary
-from towpath.files import ARTIFACT, read_manifest
 from towpath.serving.answers import FALLBACK, How, Recommendation
 
 Scores = NDArray[np.float32]
@@ -22,6 +22,10 @@ Stored = Any  # an open safetensors file, which has no type of its own
 
 # Scores that are nearer to each other than this, relative to the best, may be in another order in the model.
 NEAR = 2e-5
+# Those of `towpath.files.ARTIFACT`, whose checks load pydantic.
+FILES = ("model.safetensors", "history.safetensors", "users.parquet", "items.parquet")
+_USUAL: dict[str, type] = {"kind": str, "model": str, "settings": dict, "sizes": dict}
+_OPTIONAL: dict[str, type] = {"data": dict, "recipe": dict, "best_epoch": int, "stopped_because": str}
 
 
 def lean_lists(
@@ -31,7 +35,9 @@ def lean_lists(
     place = folder / "artifact" if (folder / "run.json").is_file() else folder
     if not place.is_dir():
         return None
-    manifest = read_manifest(place, ARTIFACT)
+    manifest = proved_manifest(place, FILES)
+    if manifest is None or not _is_usual(manifest):
+        return None
     score = _SCORES.get(str(manifest.get("model_class")))
     if score is None:
         return None
@@ -51,6 +57,15 @@ def lean_lists(
                 return None
             answers.append(_answer(user, scores, best[:k], item_ids, "model" if known else FALLBACK))
     return answers
+
+
+def _is_usual(manifest: Manifest) -> bool:
+    """Whether this is the manifest of an artifact; one that is odd in any way is left to `Recommender`."""
+    usual = all(isinstance(manifest.get(key), kind) for key, kind in _USUAL.items())
+    optional = all(isinstance(manifest.get(key, kind()), kind) for key, kind in _OPTIONAL.items())
+    metrics = manifest.get("metrics", {})
+    numbers = isinstance(metrics, dict) and all(isinstance(value, float | int) for value in metrics.values())
+    return usual and optional and numbers and (manifest["kind"], manifest.get("format")) == ("artifact", 1)
 
 
 def _opened(path: Path) -> Stored:

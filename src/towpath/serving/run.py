@@ -20,12 +20,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from towpath.boundary import loading
+from towpath.checksums import MANIFEST
 from towpath.data.split import Split, load_split, save_split
 from towpath.diagnostics.dial import dial_of
 from towpath.errors import ArtifactError, ConfigError
 from towpath.files import (
     CHECKSUMS,
-    MANIFEST,
     check_listed,
     damaged,
     is_free,

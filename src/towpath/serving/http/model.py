@@ -14,9 +14,9 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
+from towpath.checksums import MANIFEST, file_digest
 from towpath.data.vocabulary import UNKNOWN, Id, Vocabulary
 from towpath.errors import ArtifactError
-from towpath.files import MANIFEST, file_digest
 from towpath.kernels.available import AVAILABLE
 from towpath.kernels.catalogue import rank_catalogue, usable
 from towpath.models.capabilities import with_item_similarity
