@@ -64,7 +64,7 @@ def _encode_in_memory(
         _account_for_lost_rows(connection, raw, cleaner, cleaning)
     steps = cleaner.clean(cleaning)
     users, items = (_taken(ids[side], events.close_up(side)) for side in SIDES)
-    fields = {FIELDS[name][0]: column for name, column in events.columns.items()}
+    fields: dict[str, Any] = {FIELDS[name][0]: column for name, column in events.columns.items()}
     return Interactions(user_ids=users, item_ids=items, **fields).positives, steps
 
 

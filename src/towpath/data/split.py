@@ -22,6 +22,7 @@ from towpath.data.parquet import read_columns, read_ids, write_ids, write_table
 from towpath.data.vocabulary import Id, Vocabulary
 from towpath.errors import ArtifactError, ConfigError, DataError
 from towpath.files import Form, kind_of, new_folder, read_manifest, write_manifest
+from towpath.mapped import count_codes
 
 if TYPE_CHECKING:  # reading and splitting need no torch, which the generators bring along
     from towpath.rng import Rng
@@ -107,8 +108,8 @@ def split_leave_last_two(interactions: Interactions, *, engine: str = "duckdb") 
 
 def _last_two(interactions: Interactions) -> NDArray[np.int8]:
     """What `sql.LEAVE_LAST_TWO` gives: the part of each row of a table that is in order."""
-    histories = interactions.histories
-    ends = histories.starts[1:][histories.lengths >= sql.SHORTEST]
+    lengths = count_codes(interactions.users, interactions.n_users)
+    ends = np.cumsum(lengths)[lengths >= sql.SHORTEST]
     parts = np.full(len(interactions), sql.TRAIN, dtype=np.int8)
     parts[ends - 1], parts[ends - 2] = sql.TEST, sql.VALIDATION
     return parts
