@@ -5,9 +5,9 @@
 The same steps as `benchmarks.ingest --measure`: of repeated pairs the first, items and then users with at
 least five events, codes in the order of the ids, rows by user and time (then by row of the file), each user's
 last row for test and the one before for validation, with times and ratings. Two plans, both lazy on the
-streaming engine: `codes` encodes the ids first and cleans integers, `strings` cleans first and encodes what is
-left. The split is by shifted columns of the sorted table, which is faster than windows over users. Answers with
-a line of JSON.
+streaming engine: `codes` encodes the ids first and cleans integers, `strings` cleans first and encodes what
+is left. The split is by shifted columns of the sorted table, which is faster than windows over users. Answers
+with a line of JSON.
 """
 
 import json

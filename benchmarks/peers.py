@@ -128,7 +128,8 @@ def _ask_peer(part: str, arguments: list[str], options: argparse.Namespace) -> d
         print(f"{part} is missing: python -m benchmarks.peer_environments {PEERS[part]}", file=sys.stderr)
         return None
     if part == "ingest":
-        return _ask([sys.executable, "-m", "benchmarks.ingest", "--polars", "--most-seconds", "inf"])
+        no_budget = ("--most-seconds", "inf", "--most-gigabytes", "inf")
+        return _ask([sys.executable, "-m", "benchmarks.ingest", "--polars", *no_budget])
     if part == "rectools":
         data = ["--data-dir", str(options.data_dir)] if options.data_dir else []
         ours = [sys.executable, "-m", "benchmarks.attention", options.data, *data]
