@@ -27,7 +27,12 @@ class Line:
 
 
 def to_row(repeated: Sequence[Line]) -> str:
-    """A row of the table from the repetitions of one comparison: medians, and in brackets their range."""
+    """A row of the table from the repetitions of one comparison."""
+    return f"| {' | '.join(to_cells(repeated))} |"
+
+
+def to_cells(repeated: Sequence[Line]) -> list[str]:
+    """What, ours, theirs, who, ratio, wanted, reached: medians, and in brackets their range."""
     one = repeated[0]
     ours, theirs, ratios = (
         [v for v in column if v is not None]
@@ -35,7 +40,7 @@ def to_row(repeated: Sequence[Line]) -> str:
     )
     verdict = "not measured" if not ratios else "yes" if median(ratios) <= one.wanted else "**no**"
     cells = [_shown(ours, f" {one.unit}"), _shown(theirs, f" {one.unit}"), one.peer, _shown(ratios, "")]
-    return f"| {one.what} | {' | '.join(cells)} | {one.wanted:.3g} | {verdict} |"
+    return [one.what, *cells, f"{one.wanted:.3g}", verdict]
 
 
 def lines(found: dict[str, Any]) -> list[Line]:

@@ -14,6 +14,7 @@ missing is said to be missing.
 """
 
 import argparse
+import csv
 import json
 import os
 import platform
@@ -29,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peer_environments import ROOT, interpreter
-from benchmarks.peer_lines import at, lines, to_row
+from benchmarks.peer_lines import at, lines, to_cells, to_row
 from towpath.data.sources import read
 from towpath.data.split import Split, split_leave_last_two
 
@@ -46,6 +47,8 @@ PEERS = {
 }
 # Medians of several seeds or repetitions already: measured in the first repetition only.
 ONCE = ("game", "threads")
+# In what a measurement answers: how many processes wanted a core when it began.
+LOAD = "load"
 # Part of a second thread: a data set of which an epoch takes a second.
 SMALL = "ml-100k"
 
@@ -65,13 +68,15 @@ def main() -> None:
                 path = parts / f"{options.data}-{repeat}-{part}.json"
                 wanted = not path.exists() and (repeat == 0 or part not in ONCE)
                 if wanted and time.monotonic() < end:
+                    load = os.getloadavg()[0]
                     found = _measure(part, folder, options)
                     if found is not None:
-                        path.write_text(json.dumps(found), encoding="utf-8")
+                        path.write_text(json.dumps(found | {LOAD: load}), encoding="utf-8")
     found = [_kept(parts, repeat, options) for repeat in range(options.repeats)]
     table = to_table(found, options)
     (options.out / "peers.json").write_text(json.dumps(found, indent=2), encoding="utf-8")
     (options.out / "peers.md").write_text(table, encoding="utf-8")
+    write_csv(found, options.out / "peers.csv")
     print(table)
 
 
@@ -166,8 +171,8 @@ def to_table(found: Sequence[dict[str, Any]], options: argparse.Namespace) -> st
         [
             f"# Other packages: {options.data}, {options.dim} dimensions, {options.threads} threads",
             "",
-            f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end. Medians of "
-            f"{len(found)} repetitions, with the lowest and the highest in brackets.",
+            f"{_processor()}, {os.cpu_count()} cores{_loads(found)}. Medians of {len(found)} repetitions, "
+            "with the lowest and the highest in brackets.",
             "",
             head,
             *(to_row(repeated) for repeated in zip(*map(lines, found), strict=True)),
@@ -179,6 +184,21 @@ def to_table(found: Sequence[dict[str, Any]], options: argparse.Namespace) -> st
             "",
         ]
     )
+
+
+def write_csv(found: Sequence[dict[str, Any]], path: Path) -> None:
+    """The rows of the table as a file from which pages are made."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("what", "towpath", "other", "who", "ratio", "target", "reached"))
+        for repeated in zip(*map(lines, found), strict=True):
+            rows.writerow(cell.replace("**", "") for cell in to_cells(repeated))
+
+
+def _loads(found: Sequence[dict[str, Any]]) -> str:
+    """How busy the machine was when measurements began."""
+    loads = [part[LOAD] for one in found for part in one.values() if part and LOAD in part]
+    return f", load {min(loads):.1f} to {max(loads):.1f} when measurements began" if loads else ""
 
 
 def _processor() -> str:
