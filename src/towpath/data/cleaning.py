@@ -123,9 +123,11 @@ class SqlEvents:
 class Cleaner:
     """Runs the steps on a table of events and keeps their report."""
 
-    def __init__(self, events: EventTable, extras: tuple[str, ...]) -> None:
+    def __init__(self, events: EventTable, extras: tuple[str, ...], lost: int = 0) -> None:
+        """So many rows without a user or an item are lost already: they are not among the events."""
         self.events, self.extras = events, extras
-        self.steps = [Step("read", 0, *events.counts())]
+        counts = events.counts()
+        self.steps = [Step("read", 0, *counts)] + ([Step("missing ids", lost, *counts)] if lost else [])
 
     def clean(self, cleaning: Cleaning) -> tuple[Step, ...]:
         """The report, one step for each that was asked for, after the events have been cleaned."""
@@ -142,11 +144,6 @@ class Cleaner:
         else:
             self._filter_once(cleaning)
         return tuple(self.steps)
-
-    def drop_missing(self, rows: int) -> None:
-        """Report rows without a user or an item, which are not among the events."""
-        read = self.steps[0]
-        self.steps.append(Step("missing ids", rows, read.rows, read.users, read.items))
 
     def _min_rating(self, least: float) -> None:
         refuse_unrated(self.extras)

@@ -21,6 +21,7 @@ from towpath.memory import has_room, refuse_beyond
 SIDES: tuple[Side, ...] = ("user", "item")
 BATCH_ROWS = 1 << 17
 _INCOMPLETE = "SELECT COUNT(*) FROM raw WHERE user_id IS NULL OR item_id IS NULL"
+_DROP_SOURCE = "DROP VIEW raw; DROP VIEW IF EXISTS source; DROP TABLE IF EXISTS parsed"
 # Columns of `in_order`, their field in Interactions and its type.
 FIELDS: dict[str, tuple[str, type[np.generic]]] = {
     "user_code": ("users", np.int32),
@@ -59,9 +60,10 @@ def _encode_in_memory(
         ids = {side: _all_ids(connection, raw, side) for side in SIDES}
         least = cleaning.min_rating if "value" in raw.extras else None
         columns = _read_columns(connection, raw, least)
-        events = EventArrays(columns, len(ids["user"]), len(ids["item"]))
-        cleaner = Cleaner(events, raw.extras)
-        _account_for_lost_rows(connection, raw, cleaner, cleaning)
+        lost = _lost_rows(connection, raw, len(columns["user_code"]), cleaning)
+    connection.execute(_DROP_SOURCE)  # before sorting, which needs room
+    events = EventArrays(columns, len(ids["user"]), len(ids["item"]))
+    cleaner = Cleaner(events, raw.extras, lost)
     steps = cleaner.clean(cleaning)
     users, items = (_taken(ids[side], events.close_up(side)) for side in SIDES)
     fields: dict[str, Any] = {FIELDS[name][0]: column for name, column in events.columns.items()}
@@ -110,9 +112,10 @@ def encode_events(connection: Engine, raw: Raw, cleaning: Cleaning) -> tuple[Ste
         for side in SIDES:
             _number_ids(connection, raw, side)
         connection.execute(statements.encode())
-        cleaner = Cleaner(SqlEvents(connection, statements), raw.extras)
-        _account_for_lost_rows(connection, raw, cleaner, cleaning)
-    connection.execute("DROP VIEW raw; DROP VIEW IF EXISTS source; DROP TABLE IF EXISTS parsed")
+        events = SqlEvents(connection, statements)
+        lost = _lost_rows(connection, raw, events.rows(), cleaning)
+        cleaner = Cleaner(events, raw.extras, lost)
+    connection.execute(_DROP_SOURCE)
     trust_statistics(connection)
     steps = cleaner.clean(cleaning)
     for side in SIDES:
@@ -143,9 +146,9 @@ def number_rows(
         connection.execute(f"CREATE VIEW {name} AS {numbered}")
 
 
-def _account_for_lost_rows(connection: Engine, raw: Raw, cleaner: Cleaner, cleaning: Cleaning) -> None:
-    """Raise when the file has no rows; refuse or report rows without ids, which the joins have left out."""
-    total, encoded = raw.counts.rows, cleaner.steps[0].rows
+def _lost_rows(connection: Engine, raw: Raw, encoded: int, cleaning: Cleaning) -> int:
+    """How many rows without ids the joins left out; raises where that is refused or nothing is there."""
+    total = raw.counts.rows
     if total == 0:
         raise DataError(f"{raw.source.label} should hold events but has no rows.")
     if encoded < total and cleaning.missing == "refuse":
@@ -155,8 +158,7 @@ def _account_for_lost_rows(connection: Engine, raw: Raw, cleaner: Cleaner, clean
         incomplete = connection.execute(_INCOMPLETE).fetchall()[0][0]
     if encoded + incomplete != total:
         raise _damaged(raw, encoded, f", {incomplete:,} of them without a user or an item")
-    if encoded < total:
-        cleaner.drop_missing(total - encoded)
+    return total - encoded
 
 
 def _damaged(raw: Raw, found: int, among: str = "") -> DataError:
