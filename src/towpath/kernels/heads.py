@@ -94,7 +94,7 @@ def head_gradients(
     """
     if not usable(tables.users, tables.items):
         return _by_autograd(tables, task, members, sparse, block)
-    from towpath.kernels import compiled_heads as loops
+    from towpath.kernels import compiled_block, compiled_heads
 
     user_codes, item_codes = [task.users], [task.items]
     if block is not None:
@@ -103,13 +103,11 @@ def head_gradients(
     of_items = _places(tables.items, item_codes, sparse[1])
     found = Tables(of_users.zeros, of_items.zeros, torch.zeros_like(tables.bias))
     pairs = (task.users, task.items, of_users.places[0], of_items.places[0], task.targets, task.weights)
-    loops.head_gradients(*arrays(*tables, *pairs, *members, *found))
+    compiled_heads.head_gradients(*arrays(*tables, *pairs, *members, *found))
     if block is not None:
         places = of_users.places[1], of_items.places[1]
-        # Heads that no pair of the block counts for are left out.
-        prices = members.prices * (block.weights.amax((0, 2)) > 0)[:, None]
-        given = (*tables, block.users, block.items, *places, block.weights, prices, members.l2, *found)
-        loops.block_gradients(*arrays(*given))
+        given = (*tables, block.users, block.items, *places, block.weights, *members, *found)
+        compiled_block.block_gradients(*arrays(*given))
     return of_users.whole(found.users, tables.users), of_items.whole(found.items, tables.items), found.bias
 
 
