@@ -8,6 +8,11 @@
     python -m benchmarks.impressions --worlds 500-504 --exploration 0 .5 --suffix=-game \
         --methods plain shown game game-on-clicks transport
 
+    python -m benchmarks.impressions --worlds 500-509 --exploration .1 .5 --random-named --suffix=-random \
+        --methods unnamed likeness transport
+
+With --random-named the log says which rows were shown at random: `unnamed` is transport that does not look at
+it, `likeness` learns likeness from the other rows alone, `transport` also weighs by the random ones.
 `game` is the paper's game on impressions: f, w and g as models, the risk on shown pairs, a Wasserstein price.
 `game-on-clicks` is the same on clicks with sampled negatives.
 
@@ -53,6 +58,8 @@ TUNED = tuple(
 # Names of rows that are a method with settings.
 GAME = {"solver": "game", "players": "models", "w": "mf", "g": "mf", "warm_epochs": 1}
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "unnamed": ("transport", {"likeness_rows": "all", "stack_rows": "all"}),
+    "likeness": ("transport", {"stack_rows": "all"}),
     "game": ("transport", {**GAME, "pairs": "shown", "hard_negatives": 0}),
     "game-on-clicks": ("transport", GAME),
 }
@@ -66,7 +73,12 @@ def main() -> None:
     kept, leads = Kept(asked.kept), []
     for exploration in asked.exploration:
         for taste in asked.taste:
-            settings = LatentWorld(exploration=exploration, logger_taste=taste, **SIZES[asked.size])
+            settings = LatentWorld(
+                exploration=exploration,
+                logger_taste=taste,
+                random_named=asked.random_named,
+                **SIZES[asked.size],
+            )
             cells = list(world_cells(settings, asked, kept))
             if not cells:  # only with --stored
                 continue
@@ -239,6 +251,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--exploration", type=float, nargs="+", default=[0.0, 0.1, 0.5, 1.0])
     parser.add_argument("--taste", type=float, nargs="+", default=[0.6])
     parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--random-named", action="store_true", help="logs name what was shown at random")
     parser.add_argument("--models", nargs="+", default=["mf"])
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE or METHOD.KEY=VALUE")

@@ -14,6 +14,7 @@ from typing import Literal
 
 Side = Literal["user", "item"]
 NO_POLICY = -1  # the code of a row that names no policy
+RANDOM_POLICY = -2  # that of a row whose policy is called `random`: shown by chance
 EXTRAS = ("event_time", "value", "propensity", "exposure", "label", "position", "request", "policy")
 TRAIN, VALIDATION, TEST = 0, 1, 2
 # Fewer events than this cannot give one to each part.
@@ -222,7 +223,10 @@ class Statements:
         """The events by (user, time, row) with dense codes and without NULL."""
         missing = dict(self._missing(missing_time))
         codes = {e: f"{e}_names.code" for e in _NAMES}
-        codes["policy"] = f"CASE WHEN policy_names.name = '' THEN {NO_POLICY} ELSE policy_names.code END"
+        codes["policy"] = (
+            f"CASE WHEN policy_names.name = '' THEN {NO_POLICY} "
+            f"WHEN lower(policy_names.name) = 'random' THEN {RANDOM_POLICY} ELSE policy_names.code END"
+        )
         extras = "".join(
             f", {codes[e]} AS {e}" if e in codes else f", COALESCE({e}, {missing[e]}) AS {e}"
             for e in self.extras

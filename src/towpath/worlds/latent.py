@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from towpath.data.interactions import Interactions
+from towpath.data.sql import NO_POLICY, RANDOM_POLICY
 from towpath.data.vocabulary import Vocabulary
 from towpath.errors import ConfigError
 from towpath.models.scorer import Settings
@@ -57,6 +58,10 @@ class LatentWorld(Settings):
         le=1,
         description="How much of a user's taste the earlier recommender knew; 0: nothing, 1: all.",
     )
+    random_named: bool = Field(
+        default=False,
+        description="Whether the log names what was shown at random: its policy is called `random`.",
+    )
     days: int = Field(default=90, ge=1, description="Number of days over which the items were shown.")
 
 
@@ -86,6 +91,11 @@ def _check(settings: LatentWorld) -> None:
         raise ConfigError(
             f"shown_per_user must not exceed the {settings.items:,} items of the catalogue, but is "
             f"{settings.shown_per_user:,}; show fewer or make more items."
+        )
+    if settings.temperature and settings.random_named:
+        raise ConfigError(
+            "With a temperature above 0 no item is shown at random or by a fixed list, so that random_named "
+            "has nothing to name; leave it out."
         )
     if settings.temperature and settings.exploration:
         raise ConfigError(
@@ -132,6 +142,7 @@ def _log_exposures(
     else:  # all lists have one length, so that they can be shuffled at once
         items = draw.permuted(items.reshape(settings.users, -1), axis=1).ravel()
     clicks = draw.random(len(users)) < relevance[users, items]
+    propensities = shown.propensity[users, items]
     return Interactions(
         users=users.astype(np.int32),
         items=items.astype(np.int32),
@@ -140,9 +151,15 @@ def _log_exposures(
         times=times[order],
         values=clicks.astype(np.float32),
         labels=clicks,
-        propensities=shown.propensity[users, items],
+        propensities=propensities,
         exposures=np.ones(len(users), dtype=np.bool_),
+        policies=_policies(propensities) if settings.random_named else None,
     )
+
+
+def _policies(propensities: NDArray[np.float32]) -> NDArray[np.int32]:
+    """What a top list of certain items did not show came by chance."""
+    return np.where(propensities < 1, RANDOM_POLICY, NO_POLICY).astype(np.int32)
 
 
 def _ids(kind: str, count: int) -> Vocabulary:

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 from pydantic import BaseModel
 from safetensors.numpy import load_file
 
 from towpath.boundary import stored
 from towpath.data.interactions import Interactions
 from towpath.data.parquet import read_ids, read_table, write_ids, write_table
+from towpath.data.sql import NO_POLICY, RANDOM_POLICY
 from towpath.data.vocabulary import Vocabulary
 from towpath.files import Form, new_folder, read_manifest, write_manifest
 from towpath.models.tensors import write_tensors
@@ -81,8 +83,14 @@ def _table(rows: Interactions) -> pa.Table:
         "exposure": rows.exposures,
         "click": None if rows.values is None else rows.values.astype(np.int8),
         "propensity": rows.propensities,
+        "policy": None if rows.policies is None else pa.array(_policy_names(rows.policies)),
     }
     return pa.table({name: column for name, column in columns.items() if column is not None})
+
+
+def _policy_names(codes: NDArray[np.int32]) -> NDArray[np.str_]:
+    """Nothing for rows of the earlier recommender, `random` for those that were shown by chance."""
+    return np.where(codes == RANDOM_POLICY, "random", "")
 
 
 def _with_codes(rows: Interactions) -> pa.Table:
@@ -99,6 +107,10 @@ def _interactions(table: pa.Table, users: Vocabulary, items: Vocabulary) -> Inte
     def column(name: str, kind: type[np.generic]) -> Any:  # an array, or None where there is no such column
         return table.column(name).to_numpy().astype(kind) if name in table.column_names else None
 
+    policies = None
+    if "policy" in table.column_names:
+        names = table.column("policy").to_numpy()
+        policies = np.where(names == "random", RANDOM_POLICY, NO_POLICY).astype(np.int32)
     return Interactions(
         users=column("user_code", np.int32),
         items=column("item_code", np.int32),
@@ -109,4 +121,5 @@ def _interactions(table: pa.Table, users: Vocabulary, items: Vocabulary) -> Inte
         propensities=column("propensity", np.float32),
         exposures=column("exposure", np.bool_),
         labels=column("click", np.bool_),
+        policies=policies,
     )

@@ -65,7 +65,10 @@ class ImpressionLearner(Learner):
         if settings.relevance_only:
             self.library.weights.copy_(self._tasks.prices / len(self._members))
         else:
-            self._held_out = HeldOut(self._batches.impressions, settings.held_out, rng)
+            self._held_out = HeldOut(
+                self._batches.impressions, settings.held_out, rng, which=settings.stack_rows
+            )
+            scorer.remarks = (*scorer.remarks, *self._held_out.remarks())
         self._distance: Distance | None = None
         if settings.target_distance is not None:
             self._distance = Distance(task.train, self._batches.impressions, settings.list_length, rng)
@@ -102,6 +105,9 @@ class ImpressionLearner(Learner):
             self._set_price()
             self.rank_loss = fill(self._factorization, self.deployed())
         known = {"penalty": self.penalty} if self._settings.priced else {}
+        if self._held_out is not None:
+            random = self._held_out.random
+            known |= {"held_out": len(self._held_out.rows), "held_out_random": random.count if random else 0}
         return {"loss": self.log_loss, "rank_loss": self.rank_loss, **known}
 
     def task_of(self, pairs: HeadTask, block: BlockTask) -> tuple[HeadTask, BlockTask]:
@@ -143,7 +149,8 @@ class ImpressionLearner(Learner):
         # How often a user clicks at all ranks nothing, but it must be known to tell what does.
         clicking = own[:, RELEVANCE, self._trained[RELEVANCE]].mean(1)
         scores = torch.cat([(logits - own)[:, self._weighed], clicking[:, None]], dim=1)
-        return stack_heads(scores.double().numpy(), held_out.clicks, self._settings.stack_ridge)
+        ridge = self._settings.stack_ridge
+        return stack_heads(scores.double().numpy(), held_out.clicks, ridge, held_out.random)
 
     @property
     def _trained(self) -> Tensor:

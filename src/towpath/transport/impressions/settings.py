@@ -75,6 +75,12 @@ class LibrarySettings(Settings):
         description="Penalty on the squared weights of the members, standardised; the more held-out "
         "impressions of the rarer label there are, the less it weighs.",
     )
+    stack_rows: Literal["auto", "all"] = Field(
+        "auto",
+        description="Held-out impressions by which the members are weighed (model mf). `auto`: all; "
+        "where enough of them were shown at random (policy `random`; 100 clicked, 100 not), these have the "
+        "last word. `all`: all alike.",
+    )
     tower_epochs: int = Field(
         12,
         ge=1,

@@ -19,34 +19,58 @@ class Stack:
     log_loss: float
 
 
-def stack_heads(scores: Floats, clicks: Floats, ridge: float) -> Stack:
+@dataclass(frozen=True)
+class RandomPart:
+    """Held-out impressions that were shown at random: their places among all, and how much each counts."""
+
+    rows: NDArray[np.int64]  # (m,)
+    weights: Floats | None = None  # (m,) of mean one, by their chances of being shown; None: all the same
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.rows)
+
+
+def stack_heads(scores: Floats, clicks: Floats, ridge: float, random: RandomPart | None = None) -> Stack:
     """The weights that predict held-out clicks best (super-learner stacking; signs are free).
 
         z = (score - mean) / sd,    v = argmin mean logloss(y, v0 + <v, z>) + (ridge / m) |v|^2,    w = v / sd
 
     scores: (n, heads), clicks: (n,) 0 or 1, of pairs that none of the heads was trained on. m counts those of
     the rarer label, which is what the weights are learned from.
+
+    Where some of the pairs were shown at random, these have the last word:  v is then found once more by them
+    alone, with (ridge / m) |v - v_all|^2 in place of the penalty, so that few of them change little.
     """
-    rarer = max(1.0, min(float(clicks.sum()), float((1 - clicks).sum())))
     mean, spread = scores.mean(axis=0), scores.std(axis=0)
     spread = np.where(spread > 1e-12, spread, np.inf)  # a head that says the same of all counts nothing
     columns = np.hstack([np.ones((len(scores), 1)), (scores - mean) / spread])
-    found = _ridge_logistic(columns, clicks, np.append(0.0, np.full(scores.shape[1], 2 * ridge / rarer)))
+    found = _ridge_logistic(columns, clicks, ridge, np.zeros(columns.shape[1]))
+    if random is not None:
+        columns, clicks = columns[random.rows], clicks[random.rows]
+        found = _ridge_logistic(columns, clicks, ridge, found, random.weights)
     return Stack(found[1:] / spread, log_loss(columns @ found, clicks))
 
 
-def _ridge_logistic(columns: Floats, labels: Floats, curvature: Floats) -> Floats:
-    """Newton's method, each step halved until the objective falls."""
-    weights = np.zeros(columns.shape[1])
+def _ridge_logistic(
+    columns: Floats, labels: Floats, ridge: float, centre: Floats, weights: Floats | None = None
+) -> Floats:
+    """Newton's method from the centre, each step halved until the objective falls; the intercept is free."""
+    each = np.ones(len(labels)) if weights is None else weights
+    rarer = max(1.0, min(float(labels.sum()), float((1 - labels).sum())))
+    curvature = np.append(0.0, np.full(columns.shape[1] - 1, 2 * ridge / rarer))
+    weights = centre
 
     def objective(w: Floats) -> float:
-        return log_loss(columns @ w, labels) + 0.5 * float(curvature @ w**2)
+        return log_loss(columns @ w, labels, each) + 0.5 * float(curvature @ (w - centre) ** 2)
 
     now = objective(weights)
     for _ in range(_STEPS):
         chances = expit(columns @ weights)
-        slope = columns.T @ (chances - labels) / len(labels) + curvature * weights
-        bend = (columns * (chances * (1 - chances))[:, None]).T @ columns / len(labels)
+        slope = columns.T @ (each * (chances - labels)) / len(labels)
+        slope += curvature * (weights - centre)
+        bend = (columns * (each * chances * (1 - chances))[:, None]).T @ columns / len(labels)
         step = np.linalg.solve(bend + np.diag(curvature + 1e-9), slope)
         while (then := objective(weights - step)) > now and np.abs(step).max() > _ENOUGH:
             step = step / 2
@@ -57,10 +81,10 @@ def _ridge_logistic(columns: Floats, labels: Floats, curvature: Floats) -> Float
     return weights
 
 
-def log_loss(logits: Floats, labels: Floats) -> float:
-    """Mean logistic loss.
+def log_loss(logits: Floats, labels: Floats, each: Floats | float = 1.0) -> float:
+    """Mean logistic loss, of pairs that count by `each` (n,).
 
     >>> round(log_loss(np.array([0.0]), np.array([1.0])), 4)
     0.6931
     """
-    return float((np.logaddexp(0.0, logits) - labels * logits).mean())
+    return float((each * (np.logaddexp(0.0, logits) - labels * logits)).mean())
