@@ -8,8 +8,8 @@ import pytest
 
 import towpath
 from towpath.data.joining import join
-from towpath.data.policies import chosen_elsewhere, with_policy, without_policy
-from towpath.data.sql import NO_POLICY
+from towpath.data.policies import chosen_elsewhere, shown_at_random, with_policy, without_policy
+from towpath.data.sql import NO_POLICY, RANDOM_POLICY
 from towpath.rng import Rng
 from towpath.worlds.latent import LatentWorld, make_latent_world
 
@@ -44,3 +44,27 @@ def test_rows_that_name_no_policy_are_read_as_such(unnamed):
     assert named[0] == named[2] != named[1]
     assert np.array_equal(chosen_elsewhere(log), log.policies == NO_POLICY)
     assert chosen_elsewhere(replace(log, policies=None)).all()
+
+
+def test_a_policy_called_random_marks_what_was_shown_by_chance():
+    table = pa.table(
+        {
+            "user": ["a", "a", "b", "b", "b"],
+            "item": ["x", "y", "x", "y", "z"],
+            "label": [1, 0, 1, 0, 1],
+            "policy": ["", "random", "Random", "plain", None],
+        }
+    )
+    log = towpath.read(table).interactions.rows
+    assert shown_at_random(log).tolist() == [False, True, True, False, False]
+    assert (log.policies == NO_POLICY).tolist() == [True, False, False, False, True]
+    # By chance is no choice, and a named policy may be a model of this log.
+    assert chosen_elsewhere(log).tolist() == [True, False, False, False, True]
+    assert not shown_at_random(replace(log, policies=None)).any()
+
+
+def test_what_was_shown_by_chance_counts_where_there_is_nothing_else():
+    random = with_policy(LOG, RANDOM_POLICY)
+    assert chosen_elsewhere(random).all()
+    both = join(random, with_policy(LOG, 3))
+    assert chosen_elsewhere(both).tolist() == (both.policies == 3).tolist()

@@ -8,9 +8,9 @@ from towpath.kernels.heads import BlockTask, HeadTask, MemberTask, Tables, head_
 USERS, ITEMS, MEMBERS, DIM, HEADS = 7, 9, 3, 4, 3
 
 
-def problem() -> tuple[Tables, HeadTask, MemberTask]:
+def problem(dim: int = DIM) -> tuple[Tables, HeadTask, MemberTask]:
     rng = np.random.default_rng(0)
-    width = MEMBERS * (DIM + HEADS)
+    width = MEMBERS * (dim + HEADS)
 
     def floats(*shape: int) -> torch.Tensor:
         return torch.from_numpy(rng.standard_normal(shape).astype(np.float32))
@@ -27,14 +27,15 @@ def problem() -> tuple[Tables, HeadTask, MemberTask]:
     return tables, task, MemberTask(prices.T.contiguous(), torch.tensor([0.1, 0.5, 0.2]))
 
 
-def test_the_compiled_loop_gives_the_gradients_of_the_risk() -> None:
-    tables, task, members = problem()
+@pytest.mark.parametrize("dim", [DIM, 1, 8, 19])  # less than eight, eight, and more
+def test_the_compiled_loop_gives_the_gradients_of_the_risk(dim: int) -> None:
+    tables, task, members = problem(dim)
     found = head_gradients(tables, task, members, (False, False))
     own = Tables(*(t.clone().requires_grad_() for t in tables))
     wanted = torch.autograd.grad(head_risk(own, task, members), own)
     for ours, true in zip(found, wanted, strict=True):
         torch.testing.assert_close(ours, true, rtol=1e-4, atol=1e-5)
-    assert found[0][:, 2 * DIM : 3 * DIM].abs().max() == 0  # a member that minimises nothing rests
+    assert found[0][:, 2 * dim : 3 * dim].abs().max() == 0  # a member that minimises nothing rests
 
 
 def block_of(users: int) -> BlockTask:
@@ -45,7 +46,7 @@ def block_of(users: int) -> BlockTask:
     return BlockTask(torch.arange(users), torch.tensor([8, 0, 3, 5]), torch.from_numpy(weights))
 
 
-@pytest.mark.parametrize("dim", [DIM, 6, 1])
+@pytest.mark.parametrize("dim", [DIM, 6, 1, 8, 19])
 @pytest.mark.parametrize("users", [3, 300])  # less than fills a register, and more than are done at once
 def test_the_compiled_loop_over_a_block_gives_the_gradients_of_its_pairs(users: int, dim: int) -> None:
     _, task, members = problem()

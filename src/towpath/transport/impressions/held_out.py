@@ -51,11 +51,13 @@ class HeldOut:
                 f"The weights of the members need held-out impressions of both kinds, but of {len(rows):,} "
                 f"{int(self.clicks.sum()):,} were clicked; bring more data, or set penalty=0."
             )
-        self.random = None if which == "all" else self._random_part(impressions)  # None: it decides nothing
+        random = np.flatnonzero(shown_at_random(impressions)[rows])
+        self.n_random = len(random)
+        # Those that have the last word on the weights; None: all count alike.
+        self.random = None if which == "all" else self._random_part(impressions, random)
 
-    def _random_part(self, impressions: Interactions) -> RandomPart | None:
-        """Those that were shown at random; None where they are too few, or there are no others."""
-        rows = np.flatnonzero(shown_at_random(impressions)[self.rows])
+    def _random_part(self, impressions: Interactions, rows: NDArray[np.int64]) -> RandomPart | None:
+        """These rows, which were shown at random; None where they are too few, or there are no others."""
         clicked = int(self.clicks[rows].sum())
         if len(rows) == len(self.rows) or min(clicked, len(rows) - clicked) < _ENOUGH_RANDOM:
             return None
@@ -67,14 +69,12 @@ class HeldOut:
         weights = 1 / np.maximum(chances, _LEAST_CHANCE * chances.mean())
         return RandomPart(rows, weights / weights.mean())
 
-    def remarks(self) -> tuple[str, ...]:
+    def remark(self) -> str:
         """Which impressions weigh the heads, where some were shown at random."""
+        those = f"{self.n_random:,} of the {len(self.rows):,} held-out impressions were shown at random"
         if self.random is None:
-            return ()
-        return (
-            f"The heads are weighed by {len(self.rows):,} held-out impressions; the {self.random.count:,} of "
-            "them that were shown at random have the last word.",
-        )
+            return f"{those}; all held-out impressions weigh the heads alike."
+        return f"{those} and have the last word on the weights of the heads."
 
     def open_pairs(self, batch: ImpressionBatch) -> Tensor:
         """Which pairs (b, k) of a batch are not held out, as 0 and 1."""

@@ -68,7 +68,8 @@ class ImpressionLearner(Learner):
             self._held_out = HeldOut(
                 self._batches.impressions, settings.held_out, rng, which=settings.stack_rows
             )
-            scorer.remarks = (*scorer.remarks, *self._held_out.remarks())
+            if self._held_out.n_random:
+                scorer.remarks = (*scorer.remarks, self._held_out.remark())
         self._distance: Distance | None = None
         if settings.target_distance is not None:
             self._distance = Distance(task.train, self._batches.impressions, settings.list_length, rng)
@@ -105,9 +106,9 @@ class ImpressionLearner(Learner):
             self._set_price()
             self.rank_loss = fill(self._factorization, self.deployed())
         known = {"penalty": self.penalty} if self._settings.priced else {}
-        if self._held_out is not None:
+        if self._held_out is not None and self._held_out.n_random > 0:
             random = self._held_out.random
-            known |= {"held_out": len(self._held_out.rows), "held_out_random": random.count if random else 0}
+            known["held_out_random"] = 0 if random is None else len(random.rows)
         return {"loss": self.log_loss, "rank_loss": self.rank_loss, **known}
 
     def task_of(self, pairs: HeadTask, block: BlockTask) -> tuple[HeadTask, BlockTask]:

@@ -26,11 +26,6 @@ class RandomPart:
     rows: NDArray[np.int64]  # (m,)
     weights: Floats | None = None  # (m,) of mean one, by their chances of being shown; None: all the same
 
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.rows)
-
 
 def stack_heads(scores: Floats, clicks: Floats, ridge: float, random: RandomPart | None = None) -> Stack:
     """The weights that predict held-out clicks best (super-learner stacking; signs are free).
@@ -54,10 +49,10 @@ def stack_heads(scores: Floats, clicks: Floats, ridge: float, random: RandomPart
 
 
 def _ridge_logistic(
-    columns: Floats, labels: Floats, ridge: float, centre: Floats, weights: Floats | None = None
+    columns: Floats, labels: Floats, ridge: float, centre: Floats, each: Floats | None = None
 ) -> Floats:
     """Newton's method from the centre, each step halved until the objective falls; the intercept is free."""
-    each = np.ones(len(labels)) if weights is None else weights
+    each = np.ones(len(labels)) if each is None else each
     rarer = max(1.0, min(float(labels.sum()), float((1 - labels).sum())))
     curvature = np.append(0.0, np.full(columns.shape[1] - 1, 2 * ridge / rarer))
     weights = centre
