@@ -168,3 +168,34 @@ def head_gradients(
                 to_P[to_u, j] += slopes[j] * Q[i, j] + shrinks[j] * P[u, j]
                 to_Q[to_i, j] += slopes[j] * P[u, j] + shrinks[j] * Q[i, j]
     to_bias += totals.reshape(to_bias.shape)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_rows(
+    users: Any,
+    items: Any,
+    clicks: Any,
+    chosen: Any,
+    rows: Any,
+    own_users: Any,
+    own_items: Any,
+    targets: Any,
+    counts: Any,
+    once: Any,
+    per_user: Any,
+) -> int:
+    """Fill what `kernels.impression_rows` asks for; how many different users there are."""
+    place, one = -1, np.float32(1)
+    for n in range(len(rows)):
+        row = rows[n]
+        user, clicked, counted = users[row], clicks[row], chosen[row]
+        if place < 0 or once[place] != user:
+            place += 1
+            once[place] = user
+        own_users[n], own_items[n, 0] = user, items[row]
+        targets[n, 0, 0], targets[n, 0, 1], targets[n, 0, 2] = one, clicked, one
+        counts[n, 0, 0], counts[n, 0, 1], counts[n, 0, 2] = counted, one, clicked * counted
+        per_user[0, place] += counted
+        per_user[1, place] += one
+        per_user[2, place] += clicked * counted
+    return place + 1

@@ -102,12 +102,15 @@ def head_gradients(
     of_users = _places(tables.users, user_codes, sparse[0])
     of_items = _places(tables.items, item_codes, sparse[1])
     found = Tables(of_users.zeros, of_items.zeros, torch.zeros_like(tables.bias))
-    pairs = (task.users, task.items, of_users.places[0], of_items.places[0], task.targets, task.weights)
-    compiled_heads.head_gradients(*arrays(*tables, *pairs, *members, *found))
+    # To take the memory of a tensor takes as long as a short loop: of each once.
+    given, learned, adds = arrays(*tables), arrays(*members), arrays(*found)
+    places = arrays(of_users.places[0], of_items.places[0])
+    pairs = arrays(task.users, task.items, task.targets, task.weights)
+    compiled_heads.head_gradients(*given, *pairs[:2], *places, *pairs[2:], *learned, *adds)
     if block is not None:
-        places = of_users.places[1], of_items.places[1]
-        given = (*tables, block.users, block.items, *places, block.weights, *members, *found)
-        compiled_block.block_gradients(*arrays(*given))
+        places = arrays(of_users.places[1], of_items.places[1])
+        pairs = arrays(block.users, block.items, block.weights)
+        compiled_block.block_gradients(*given, *pairs[:2], *places, *pairs[2:], *learned, *adds)
     return of_users.whole(found.users, tables.users), of_items.whole(found.items, tables.items), found.bias
 
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from towpath.data.interactions import Interactions
 from towpath.data.negatives import PairSet
 from towpath.kernels.heads import BlockTask, HeadTask
+from towpath.kernels.impression_rows import ImpressionColumns, impression_rows
 from towpath.rng import Rng
 from towpath.training.impressions import impressions_of
 from towpath.transport.impressions.held_out import HeldOut
-from towpath.transport.impressions.members import CLICK, HEADS, LIKENESS, RELEVANCE
+from towpath.transport.impressions.members import CLICK, HEADS, LIKENESS
 
 # Steps an epoch, and the sizes of a batch between which that holds.
 _STEPS = 33
@@ -66,26 +67,22 @@ class LibraryBatches:
     def _batch(
         self, rows: NDArray[np.int64], drawn: NDArray[np.int64], held_out: HeldOut | None
     ) -> tuple[HeadTask, BlockTask]:
-        users, clicks, elsewhere = self._users[rows], self._clicks[rows], self.elsewhere[rows]
-        first = np.flatnonzero(np.append(True, users[1:] != users[:-1]))
-        counted = {LIKENESS: elsewhere, CLICK: clicks * elsewhere}  # (b,) how much each impression counts
-        per_user = {head: np.add.reduceat(each, first) for head, each in counted.items()}
-        block = np.zeros((len(drawn), HEADS, len(first)), np.float32)
-        totals = np.full(HEADS, len(users), np.float32)
-        for head, each in per_user.items():
-            share = each * np.float32(self._draws.weight / len(drawn))
+        # Before the first batch it may be said which impressions were chosen elsewhere.
+        log = ImpressionColumns(self._users, self._items, self._clicks, self.elsewhere)
+        found = impression_rows(log, rows)
+        block = np.zeros((len(drawn), HEADS, len(found.once)), np.float32)
+        totals = np.full((HEADS, 1), len(rows), np.float32)
+        for head in (LIKENESS, CLICK):
+            counted = found.per_user[head].sum()
+            share = found.per_user[head] * np.float32(self._draws.weight / len(drawn))
             closed = self._closed(head, held_out)
-            drawn_weight = closed.open_weights(users[first], drawn, share, block[:, head])
-            totals[head] = max(1, each.sum() + drawn_weight)
-            block[:, head] /= totals[head]
-        targets, weights = np.ones((2, len(rows), 1, HEADS), np.float32)
-        targets[:, 0, RELEVANCE] = clicks
-        for head, each in counted.items():
-            weights[:, 0, head] = each
-        weights /= totals
+            totals[head] = max(1, counted + closed.open_weights(found.once, drawn, share, block[:, head]))
+        block /= totals
+        weights = found.counts
+        weights /= totals[:, 0]
         return (
-            HeadTask(*map(torch.from_numpy, (users, self._items[rows][:, None], targets, weights))),
-            BlockTask(*map(torch.from_numpy, (users[first], drawn, block))),
+            HeadTask(*map(torch.from_numpy, (found.users, found.items, found.targets, weights))),
+            BlockTask(*map(torch.from_numpy, (found.once, drawn, block))),
         )
 
     def _closed(self, head: int, held_out: HeldOut | None) -> PairSet:
