@@ -7,9 +7,11 @@ policy's click rate from the other's log and is held against what that policy's 
 """
 
 import argparse
+import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from towpath.bandit.evaluate import UNBIASED, Evaluating, OffPolicyEvaluation, evaluate_policy
 from towpath.bandit.log import BanditLog, LogColumns, item_shares, read_bandit_log, read_items
@@ -36,36 +38,28 @@ estimates what one policy earns from the log of the other. The other policy's ow
 """
 
 
+Task = dict[str, Any]  # what a page says of one task
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("docs/results/open-bandit"))
     options = parser.parse_args()
-    write_text(options.out / "results.md", page(options.data))
+    tasks = [task for campaign in CAMPAIGNS for task in campaign_tasks(options.data, campaign)]
+    write_text(options.out / "tasks.json", json.dumps(tasks, indent=1) + "\n")
+    write_text(options.out / "results.md", page(tasks))
     print(options.out / "results.md")
 
 
-def page(data: Path) -> str:
-    """The whole page in Markdown, lines of at most 120 columns."""
-    sections = [text for campaign in CAMPAIGNS for text in campaign_sections(data, campaign)]
-    command = "    python -m benchmarks.open_bandit DATA\n"
-    parts = [
-        "# Off-policy evaluation on the Open Bandit sample\n",
-        INTRODUCTION.strip() + "\n",
-        command,
-        *sections,
-    ]
-    return "\n".join(parts)
-
-
-def campaign_sections(data: Path, campaign: str) -> Iterator[str]:
+def campaign_tasks(data: Path, campaign: str) -> Iterator[Task]:
     """Both tasks of one campaign."""
     items = read_items(data / "random" / campaign / "item_context.csv", "item_id")
     logs = {p: read_bandit_log(data / p / campaign / f"{campaign}.csv", COLUMNS, items) for p in POLICIES}
     for source, target in (("random", "bts"), ("bts", "random")):
         own = gamma_interval(logs[target].rewards * 0 + 1, logs[target].rewards)
         result = evaluate_policy(logs[source], policy_of(target, logs), Evaluating())
-        yield section(f"{campaign.capitalize()}: from the log of {source} to {target}", result, own)
+        yield numbers_of(f"{campaign.capitalize()}: from the log of {source} to {target}", result, own)
 
 
 def policy_of(name: str, logs: dict[str, BanditLog]) -> Policy:
@@ -76,30 +70,60 @@ def policy_of(name: str, logs: dict[str, BanditLog]) -> Policy:
     return TablePolicy(item_shares(log, log.position_ids), "the item shares per position of bts")
 
 
-def section(title: str, result: OffPolicyEvaluation, own: Estimate) -> str:
-    """A heading, what diagnosis says, and a table."""
+def numbers_of(title: str, result: OffPolicyEvaluation, own: Estimate) -> Task:
+    """What the page says of one task, as JSON."""
     overlap = result.overlap
+    return {
+        "title": title,
+        "level": overlap.level,
+        "ess_share": overlap.ess_share,
+        "unsupported_mass": overlap.unsupported_mass,
+        "unsupported_mass_se": overlap.unsupported_mass_se,
+        "largest_weight": overlap.largest_weight,
+        "own": [own.mean, own.low, own.high],
+        "logged": result.logged_value.mean,
+        "warnings": list(result.warnings),
+        "values": dict(result.values),
+        "intervals": {
+            name: {how: [found[how].low, found[how].high] for how in SHOWN if how in found}
+            for name, found in result.estimates.items()
+        },
+    }
+
+
+def page(tasks: Sequence[Task]) -> str:
+    """The whole page in Markdown, lines of at most 120 columns."""
+    parts = [
+        "# Off-policy evaluation on the Open Bandit sample\n",
+        INTRODUCTION.strip() + "\n",
+        "    python -m benchmarks.open_bandit DATA\n",
+        *(section(task) for task in tasks),
+    ]
+    return "\n".join(parts)
+
+
+def section(task: Task) -> str:
+    """A heading, what diagnosis says, and a table."""
+    mean, low, high = task["own"]
     facts = (
-        f"Effective sample size {overlap.ess_share:.2%} of the rows ({overlap.level}), unsupported mass "
-        f"{overlap.unsupported_mass:.3f} (standard error {overlap.unsupported_mass_se:.3f}), largest weight "
-        f"{overlap.largest_weight:,.1f}. The target's own log earned {own.mean:.4f} "
-        f"({own.low:.4f} to {own.high:.4f}); the log earned {result.logged_value.mean:.4f}."
+        f"Effective sample size {task['ess_share']:.2%} of the rows ({task['level']}), unsupported mass "
+        f"{task['unsupported_mass']:.3f} (standard error {task['unsupported_mass_se']:.3f}), largest weight "
+        f"{task['largest_weight']:,.1f}. The target's own log earned {mean:.4f} "
+        f"({low:.4f} to {high:.4f}); the log earned {task['logged']:.4f}."
     )
-    warnings = result.warnings or ("Nothing stands out: the log covers the target.",)
+    warnings = task["warnings"] or ("Nothing stands out: the log covers the target.",)
     points = [textwrap.fill(f"- {one}", 118, subsequent_indent="  ") for one in warnings]
     header = "| estimator | value | " + " | ".join(SHOWN) + " |"
-    rows = [row(name, result) for name in result.values]
-    table = [header, "|:--|--:|" + ":--|" * len(SHOWN), *rows]
-    body = [f"## {title}", "", textwrap.fill(facts, 118), "", *points, "", *table, ""]
-    return "\n".join(body)
+    table = [header, "|:--|--:|" + ":--|" * len(SHOWN), *(row(name, task) for name in task["values"])]
+    return "\n".join([f"## {task['title']}", "", textwrap.fill(facts, 118), "", *points, "", *table, ""])
 
 
-def row(name: str, result: OffPolicyEvaluation) -> str:
+def row(name: str, task: Task) -> str:
     """One estimator."""
-    found = result.estimates[name]
-    spans = [f"{found[how].low:.4f} to {found[how].high:.4f}" if how in found else "" for how in SHOWN]
+    found = task["intervals"][name]
+    spans = [f"{found[how][0]:.4f} to {found[how][1]:.4f}" if how in found else "" for how in SHOWN]
     star = "" if name in UNBIASED else " *"
-    return f"| {name}{star} | {result.values[name]:.4f} | " + " | ".join(spans) + " |"
+    return f"| {name}{star} | {task['values'][name]:.4f} | " + " | ".join(spans) + " |"
 
 
 if __name__ == "__main__":

@@ -201,11 +201,13 @@ PAGES = {"settings.md": settings_text, "commands.md": commands_text}
 if __name__ == "__main__":
     import claims
     import published
+    import quoted
 
     import tables
 
     claims.write()
     published.write()
     tables.fill_pages()
+    quoted.fill_pages()
     for name, text in PAGES.items():
         (Path(__file__).parent / name).write_text(text(), encoding="utf-8")

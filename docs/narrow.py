@@ -28,7 +28,8 @@ def _blocks(text: str) -> Iterator[list[str]]:
     fenced, number = False, 0
     keys = []
     for line in text.rstrip("\n").split("\n"):
-        fence = line.startswith("```")
+        begins = not fenced and line.startswith("<!--") and "-->" not in line  # a comment of several lines
+        fence = line.startswith("```") or begins or (fenced and line == "-->")
         starts_item = re.match(r"\s*([-*]|\d+\.) ", line) and not line.startswith("    ")
         kind = "fence" if fenced or fence else _kind(line)
         if not keys or keys[-1][0] != kind or (kind == "text" and starts_item) or kind == "code":
