@@ -2,18 +2,24 @@
 
     python docs/claims.py        (or: make reference)
 
-What held, and by how much, comes from the verdicts in docs/results/*/results.json. Which claims are not
-computed yet comes from the declared experiments. Why a claim held is written here. A test compares both pages
-with the files and checks that every verdict has its place.
+What held, and by how much, comes from the verdicts in docs/results/*/results.json and from the files of
+docs/results/impressions. Which claims are not computed yet comes from the declared experiments. What the
+paper says, and why a claim may hold or not, is in claim_groups.py. A test compares both pages with the files
+and checks that every verdict has its place.
 """
 
-import csv
 import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import impression_claims
+import published
+from claim_groups import ELSEWHERE, GROUPS, INTRO, Group
 
 from towpath.experiments.paper.benchmarks import benchmark_spec
 from towpath.experiments.paper.catalogue import EXPERIMENTS
@@ -23,16 +29,24 @@ from towpath.experiments.paper.experiment import Experiment
 DOCS = Path(__file__).parent
 RESULTS, README = DOCS / "results", DOCS.parent / "README.md"
 WIDTH = 116
+OUTCOMES = ("held", "held in part", "mixed", "undecided", "did not hold", "not tested")
 _QUOTED = re.compile(r"(?<=<!-- claims -->\n).*?(?=<!-- end of claims -->)", re.S)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Claims of the paper that belong together, and why they held or not."""
-
-    title: str
-    pattern: str  # of the claims, as the pages state them
-    why: str
+_RELEVANCE = re.compile(r"Rel@10 \(full\) ([-+.\d]+) \(([-+.\d]+) to ([-+.\d]+)\)")
+# Statistics of weights that need the true exposure, and those that need weights of positives.
+_OF_EXPOSURE = ("rising with exposure", "even on positives")
+_OF_POSITIVES = ("more on positives", "even on positives")
+# What README quotes: the folder and the claim. Of each line the first that is computed.
+QUOTED = (
+    (("table-1-ml-1m", "DT-MCF is better than MCF"),),
+    (
+        ("table-1-ml-1m-simulation", "DT-NCF is better than NCF"),
+        ("table-1-ml-1m-simulation", "DT-MCF is better than MCF"),
+    ),
+    (
+        ("simulation-by-chance-ml-1m", "DT-MCF is better than MCF"),
+        ("figure-overlap-latent-exploration-0", "DT-MCF is better than MCF"),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -48,127 +62,27 @@ class Verdict:
     @property
     def line(self) -> str:
         """One entry of a list."""
-        page = f"[page]({self.folder}/results.md)"
+        earlier = ", earlier code" if published.is_earlier(self.folder) else ""
+        page = f"[page]({self.folder}/results.md){earlier}"
         return f"{self.claim}: **{self.outcome}** on {self.data} ({page}). {self.evidence}"
-
-
-GROUPS = (
-    Group(
-        "The proposed method improves its base model",
-        r"DT-(MCF|NCF|Attn)(, the paper's players)? is better than (MCF|NCF|Attn)",
-        "On MovieLens 1M, tested on its own log, it does. Most of the gain comes from hard negatives: plain "
-        "training with the same negatives has four fifths of it. In the simulation with the paper's click "
-        "rule the lists are truly a little more relevant, and NDCG under the paper's protocol falls. Where "
-        "clicks come by chance there is no gain: items without a click are then often relevant items that "
-        "were not shown, and the game gives these the largest weights.",
-    ),
-    Group(
-        "It is better than methods that were made against bias",
-        r".*, which was made against bias",
-        "On the log it is. A test on the log has the bias of the log, so a method that removes the bias is "
-        "not expected to win there. By chance, weights by the true propensities are better than everything "
-        "else; no log of a deterministic recommender has them.",
-    ),
-    Group(
-        "The best of all methods is one of the proposed ones",
-        r"The best of all methods, .*",
-        "Among the methods of the paper it mostly is, on MovieLens 1M. EASE, which the paper does not have, "
-        "is ahead of all factorisations there under full ranking.",
-    ),
-    Group(
-        "Doubly robust learning and causal embeddings improve MCF, but less",
-        r"(DR|CE)-MF .*",
-        "Here they do not improve it. Their corrections cost accuracy on the log, and the log cannot show "
-        "what they gain.",
-    ),
-    Group(
-        "Mixing models as f, w and g is better than one model",
-        r"DT-\(.*|Mixing models .*",
-        "",
-    ),
-    Group(
-        "What the weights learn",
-        r".*: (weights|among|on (negatives|positives)).*",
-        "With margin players, weights are largest on what f would show, as claimed. They are even among "
-        "these pairs and rise with the score among the others, where the paper has no pattern: w is an "
-        "increasing function of the margin that reaches its ceiling.",
-    ),
-    Group(
-        "Without the regularisation training degenerates, and lambda matters little",
-        r"Without the regularisation .*|Performance is steady .*",
-        "The [appendix](appendix/transport.md) and [deviations](../deviations.md) have smaller "
-        "measurements: within narrow bounds of w it does not degenerate, with wide bounds it does.",
-    ),
-    Group("More moves of w and g are better", r"More moves .*", ""),
-    Group(
-        "Less faith in small propensities is better",
-        r"Less faith .*",
-        "It is, up to no weighting at all: on a log without overlap small propensities do harm.",
-    ),
-    Group(
-        "It reaches the quality of plain training in about the same time",
-        r"DT-MCF reaches .*",
-        "On two of three seeds it needed about the same time, on the third it never reached it.",
-    ),
-    Group(
-        "A wide-and-deep model gains by IPW, and more by the proposed method",
-        r"(IPW|DT)-D&W is better than .*",
-        "",
-    ),
-    Group(
-        "Where the two domains overlap more, less is to be gained",
-        r"DT-MCF is better than IPW-MF, true propensities",
-        "The [appendix](appendix/simulated-worlds.md#from-no-overlap-to-full-overlap) has an older "
-        "measurement: on clicks alone transport helps most in a completely random log, the opposite of what "
-        "the paper argues.",
-    ),
-)
-_INTRO = """\
-# Claims of the paper, and what held
-
-The paper is "From Intervention to Domain Transportation: A Novel Perspective to Optimize Recommendation"
-(Xu, Ye and Ruan, ICLR 2022, [arXiv:2203.13956](https://arxiv.org/abs/2203.13956)). Every line below comes
-from a committed result file of `towpath paper`. Held: the whole 95 % interval is on the claim's side under
-every measure; in part: under some, and against it under none; undecided: zero is in every interval; mixed:
-both ways; did not hold: against it under some, for it under none. The paper learns from clicks alone, and
-so do these tables. Where the log says what was shown, see [logs of impressions](impressions/results.md).
-"""
-_NOT_YET = "Not computed yet at full size: "
-# Statistics of weights that need the true exposure, and those that need weights of positives.
-_OF_EXPOSURE = ("rising with exposure", "even on positives")
-_OF_POSITIVES = ("more on positives", "even on positives")
-_ELSEWHERE = """\
-## Theory: one recommender's log cannot vouch for another, and transport can
-
-Proposition 1 (learning from a log is hopeless where the two domains do not overlap) is what the figure of
-overlap is about. Theorem 3 (transport on a bandit log, over lambda) has
-[a page of its own](theorem-3/results.md). The bounds are computed by `towpath diagnose`:
-[how they differ from the print](../deviations/theory.md), and
-[how often its intervals hold](evidence/results.md).
-
-## The online test: a wide-and-deep model with transport wins an A/B/C test
-
-The log and the traffic of that test are not public, so this cannot be checked. Its offline table is declared
-as `table-wide-deep` and runs on MovieLens 1M. What transport earns where true clicks are known is on the page
-[logs of impressions](impressions/results.md)."""
-# What README quotes: the folder and the claim.
-QUOTED = (
-    ("table-1-ml-1m", "DT-MCF is better than MCF"),
-    ("table-1-ml-1m-simulation", "DT-NCF is better than NCF"),
-    ("simulation-by-chance-ml-1m", "DT-MCF is better than MCF"),
-)
-_WORLDS = "impressions/latent-small-exploration-0-taste-0.6.csv"
 
 
 def verdicts() -> list[Verdict]:
     """All verdicts of committed pages, folder by folder, real data first."""
     found = []
     files = RESULTS.glob("*/results.json")
-    for path in sorted(files, key=lambda path: ("simulation" in path.parent.name, path)):
+    for path in sorted(
+        files, key=lambda path: ("simulation" in path.parent.name, _natural(path.parent.name))
+    ):
         for one in json.loads(path.read_text(encoding="utf-8"))["verdicts"]:
             facts = (one[key] for key in ("claim", "arena", "outcome", "evidence"))
             found.append(Verdict(path.parent.name, *facts))
     return found
+
+
+def _natural(name: str) -> list[str]:
+    """To sort by: numbers by their size."""
+    return [part.zfill(4) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def group_of(claim: str) -> Group:
@@ -200,29 +114,144 @@ def _applies(claim: Claim, experiment: Experiment, benchmark: str) -> bool:
     return of_positives or claim.statistic not in _OF_POSITIVES
 
 
-def not_yet(group: Group, known: list[Verdict]) -> str:
+def missing(group: Group, known: Iterable[Verdict]) -> dict[str, list[str]]:
     """The claims of a group that are not computed yet, with the data sets."""
     decided = {(one.claim, one.data) for one in known}
-    missing: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for claim, data in dict.fromkeys(declared()):
         if group_of(claim) is group and (claim, data) not in decided:
-            missing.setdefault(claim, []).append(data)
-    return "; ".join(f"{claim} ({', '.join(data)})" for claim, data in missing.items())
+            found.setdefault(claim, []).append(data)
+    return found
 
 
 def claims_text() -> str:
     """The page of claims."""
     known = verdicts()
-    title, about = _INTRO.split("\n\n")
-    parts = [title, _wrap(" ".join(about.split()))]
+    parts = ["# Claims of the paper, and what held", *map(_wrap, INTRO.split("\n\n"))]
+    parts += ["## At a glance", *_glance(known)]
+    for group in GROUPS:
+        parts += _section(group, known)
+    parts += [_wrap(part) if part[0] != "#" else part for part in ELSEWHERE.split("\n\n")]
+    parts += impression_claims.section(_wrap)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _glance(known: Sequence[Verdict]) -> Iterator[str]:
+    """Of each group, on how many data sets which outcome was found."""
+    head = ["claim", *OUTCOMES[:-1], "not computed"]
+    lines = [head, ["---"] * len(head)]
     for group in GROUPS:
         own = [one for one in known if group_of(one.claim) is group]
-        parts += [f"## {group.title}", *([_wrap(group.why)] if group.why else [])]
-        parts += ["\n".join(_wrap(f"- {one.line}", "  ") for one in own)] if own else []
-        missing = not_yet(group, known)
-        parts += [_wrap(f"{_NOT_YET}{missing}.")] if missing else []
-    parts += [_wrap(" ".join(part.split())) if part[0] != "#" else part for part in _ELSEWHERE.split("\n\n")]
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+        counts = [sum(one.outcome == outcome for one in own) for outcome in OUTCOMES[:-1]]
+        left = sum(map(len, missing(group, known).values())) + sum(one.outcome == "not tested" for one in own)
+        lines.append([group.title, *(str(count or "") for count in counts), str(left or "")])
+    yield _wrap(
+        "Each number counts statements of a section, one for each method and data set that it is about."
+    )
+    yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _section(group: Group, known: Sequence[Verdict]) -> Iterator[str]:
+    """What is claimed, what was found and why, and what is not computed."""
+    own = [one for one in known if group_of(one.claim) is group]
+    yield f"## {group.title}"
+    yield _wrap(f"*{group.said}.* {_summary(own)}")
+    reasons = [
+        reason.text
+        for reason in group.reasons
+        if any(
+            one.outcome in reason.outcomes
+            and re.fullmatch(reason.folder, one.folder)
+            and re.fullmatch(reason.claim, one.claim)
+            for one in own
+        )
+    ]
+    yield _wrap(f"Why, as far as we know: {' '.join(reasons)}") if reasons else ""
+    if group is GROUPS[0]:
+        yield from _hard_negatives()
+    if group is GROUPS[-1]:
+        yield from _overlap(known)
+    ordered = sorted(own, key=lambda one: OUTCOMES.index(one.outcome))
+    yield "\n".join(_wrap(f"- {one.line}", "  ") for one in ordered)
+    left = missing(group, known)
+    yield "Not computed yet at full size:" if left else ""
+    yield "\n".join(_wrap(f"- {claim}: {'; '.join(data)}.", "  ") for claim, data in left.items())
+
+
+def _summary(own: Sequence[Verdict]) -> str:
+    """Where the claims of a group came out how, in one sentence."""
+    found = []
+    for outcome in OUTCOMES:
+        data = list(dict.fromkeys(one.data for one in own if one.outcome == outcome))
+        found += [f"**{outcome.capitalize()}** on {'; '.join(data)}."] if data else []
+    return " ".join(found) or "No page is computed yet."
+
+
+def _hard_negatives() -> Iterator[str]:
+    """Which part of the gain plain training with the same negatives has."""
+    lines = []
+    for path in sorted(RESULTS.glob("*/results.json"), key=lambda path: _natural(path.parent.name)):
+        (numbers,) = json.loads(path.read_text(encoding="utf-8"))["arenas"].values()
+        lines += [
+            line for base in ("MCF", "NCF", "Attn") if (line := _share(base, numbers, path.parent.name))
+        ]
+    if lines:
+        yield "The share of hard negatives, by Rel@10 (full):"
+        yield "\n".join(_wrap(f"- {line}", "  ") for line in lines)
+
+
+def _share(base: str, numbers: dict[str, Any], folder: str) -> str:
+    """What hard negatives alone add to a base model, and what the game adds to it in all."""
+    wanted = (base, f"{base}, same hard negatives", f"DT-{base}")
+    if not all(column in numbers["columns"] for column in wanted):
+        return ""
+    plain, hard, game = (mean(numbers["columns"][column]["Rel@10 (full)"]) for column in wanted)
+    earlier = ", earlier code" if published.is_earlier(folder) else ""
+    share = (
+        f", which is {100 * (hard - plain) / (game - plain):.0f} % of it"
+        if game > plain and hard > plain
+        else ""
+    )
+    return (
+        f"DT-{base} {game - plain:+.2f} over {base}, plain training with the same hard negatives "
+        f"{hard - plain:+.2f}{share} ([{folder}]({folder}/results.md){earlier})."
+    )
+
+
+def _overlap(known: Sequence[Verdict]) -> Iterator[str]:
+    """The lead of transport by the share of random exposures."""
+    for rival in ("IPW-MF, true propensities", "MCF"):
+        found = {}
+        for one in known:
+            share = re.match(r"latent world, (\d+) % random exposures", one.data)
+            numbers = _RELEVANCE.search(one.evidence)
+            if share and numbers and one.claim == f"DT-MCF is better than {rival}":
+                found[int(share[1])] = tuple(float(number) for number in numbers.groups())
+        if len(found) > 1:
+            spans = "; ".join(
+                f"{share} %: {gap:+.2f} ({low:+.2f} to {high:+.2f})"
+                for share, (gap, low, high) in sorted(found.items())
+            )
+            yield _wrap(
+                f"DT-MCF less {rival}, Rel@10, by the share of exposures that were random: {spans}. "
+                f"{_trend(found)}"
+            )
+    yield _wrap(
+        "An [older measurement](appendix/simulated-worlds.md#from-no-overlap-to-full-overlap), with "
+        "settings that were searched in one kind of world only, had transport behind plain training "
+        "without overlap and ahead with full overlap. What the lead is where the log says what was shown "
+        "is in the last section."
+    )
+
+
+def _trend(found: dict[int, tuple[float, ...]]) -> str:
+    """Whether the lead falls with overlap, by the intervals at both ends."""
+    (_, low, high), (_, last_low, last_high) = found[min(found)], found[max(found)]
+    if low > last_high:
+        return "The lead falls as overlap grows, as the paper argues."
+    if high < last_low:
+        return "The lead grows with overlap, the opposite of what the paper argues."
+    return "The intervals at both ends overlap, so no trend is certain."
 
 
 def readme_text() -> str:
@@ -233,29 +262,25 @@ def readme_text() -> str:
 def quoted_lines() -> str:
     """The claims that README quotes, and what transport earns on impressions."""
     known = {(one.folder, one.claim): one for one in verdicts()}
-    lines = [_impressions_line()]
-    for key in QUOTED:
-        one = known[key]
-        numbers = re.sub(r"\. \d+ seeds.*", "", one.evidence)
-        lines.append(f"- {one.claim}: **{one.outcome}** on {one.data} ({numbers}).")
+    chosen = [next((known[key] for key in keys if key in known), None) for keys in QUOTED]
+    lines = [impression_claims.readme_line(), *(_quoted(one) for one in chosen if one)]
     return "".join(_wrap(line, "  ") + "\n" for line in lines)
 
 
-def _impressions_line() -> str:
-    with (RESULTS / _WORLDS).open(encoding="utf-8", newline="") as file:
-        rows = {row["method"]: row for row in csv.DictReader(file)}
-    earns = {name: f"{float(row['true clicks']):.2f}" for name, row in rows.items()}
-    others = {"plain": "plain training", "shown": "shown pairs alone", "esmm": "ESMM, the best rival,"}
-    listed = ", ".join(f"{text} {earns[name]}" for name, text in others.items() if name in earns)
-    return (
-        f"- On logs of what was shown, in {rows['transport']['worlds']} simulated worlds, it earns "
-        f"**{earns['transport']} true clicks** on a list of ten ({listed})."
-    )
+def _quoted(one: Verdict) -> str:
+    """The claim, the outcome and the mean differences."""
+    numbers = re.findall(r"(\w+@\d+) \(\w+\) ([-+][.\d]+)", one.evidence)
+    shown = ", ".join(f"{measure} {value}" for measure, value in numbers)
+    return f"- {one.claim}: **{one.outcome}** on {one.data} ({shown})."
 
 
 def _wrap(text: str, indent: str = "") -> str:
     return textwrap.fill(
-        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        " ".join(text.split()),
+        WIDTH,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 

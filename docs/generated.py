@@ -200,11 +200,13 @@ PAGES = {"settings.md": settings_text, "commands.md": commands_text}
 
 if __name__ == "__main__":
     import claims
+    import impression_table
     import published
     import quoted
 
     import tables
 
+    impression_table.write()
     claims.write()
     published.write()
     tables.fill_pages()

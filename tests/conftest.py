@@ -1,8 +1,10 @@
 """What tests of several folders share: an event file and a package, made on the spot."""
 
+import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -24,3 +26,14 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     monkeypatch.syspath_prepend(str(folder))
     yield folder
     sys.modules.pop("oddments", None)
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
+    """A function from a name to that script of the documentation; forgotten afterwards."""
+    docs = Path(__file__).parents[1] / "docs"
+    monkeypatch.syspath_prepend(str(docs))
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in {path.stem for path in docs.glob("*.py")} & (set(sys.modules) - before):
+        sys.modules.pop(name)

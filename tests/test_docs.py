@@ -1,12 +1,10 @@
 """What the documentation says is run, or at least compared with the program."""
 
 import csv
-import importlib
 import json
 import math
 import re
 import shlex
-import sys
 from pathlib import Path
 from statistics import mean
 from typing import Literal, get_args, get_origin
@@ -176,16 +174,6 @@ def test_python_on_the_task_pages_runs(page, header, in_folder):
 
 
 @pytest.fixture
-def script(monkeypatch):
-    """A function from a name to that script of the documentation; forgotten afterwards."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in {"generated", "tables", "claims", "narrow", "published"} & (set(sys.modules) - before):
-        sys.modules.pop(name)
-
-
-@pytest.fixture
 def generated(script):
     return script("generated")
 
@@ -318,13 +306,6 @@ def test_pages_of_impressions_have_the_numbers_of_their_files(path):
     for row in rows:
         shown = ["—" if "nan" in cell else cell for cell in row]  # one world has no interval
         assert f"| {' | '.join(shown)} |" in page
-
-
-def test_a_number_on_the_main_page_of_results_stands_in_one_of_its_tables():
-    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    prose = re.sub(r"^(    .*|\|.*|<!--.*)$", "", text, flags=re.M)
-    rows = "\n".join(re.findall(r"^\|.*$", text, re.M))
-    assert set(re.findall(r"\d+\.\d+", prose)) <= set(re.findall(r"\d+\.\d+", rows))
 
 
 def test_a_table_has_the_columns_and_rows_that_are_asked_for(tables, tmp_path, monkeypatch):

@@ -1,8 +1,6 @@
 """Every measurement in the documentation comes from a committed file, and says what the file says."""
 
-import importlib
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -37,12 +35,8 @@ MOST_EXEMPT = 12  # passages of arithmetic and examples; think twice before you 
 
 
 @pytest.fixture
-def quoted(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    before = set(sys.modules)
-    yield importlib.import_module("quoted")
-    for name in {"quoted", "tables"} & (set(sys.modules) - before):
-        sys.modules.pop(name)
+def quoted(script):
+    return script("quoted")
 
 
 @pytest.fixture
