@@ -31,6 +31,7 @@ RESULTS, README = DOCS / "results", DOCS.parent / "README.md"
 WIDTH = 116
 OUTCOMES = ("held", "held in part", "mixed", "undecided", "did not hold", "not tested")
 _QUOTED = re.compile(r"(?<=<!-- claims -->\n).*?(?=<!-- end of claims -->)", re.S)
+_VERDICTS = re.compile(r"(<!-- verdicts: (\S+) -->\n).*?(?=<!-- end of verdicts -->)", re.S)
 _RELEVANCE = re.compile(r"Rel@10 \(full\) ([-+.\d]+) \(([-+.\d]+) to ([-+.\d]+)\)")
 # Statistics of weights that need the true exposure, and those that need weights of positives.
 _OF_EXPOSURE = ("rising with exposure", "even on positives")
@@ -189,19 +190,21 @@ def _summary(own: Sequence[Verdict]) -> str:
 
 def _hard_negatives() -> Iterator[str]:
     """Which part of the gain plain training with the same negatives has."""
-    lines = []
-    for path in sorted(RESULTS.glob("*/results.json"), key=lambda path: _natural(path.parent.name)):
-        (numbers,) = json.loads(path.read_text(encoding="utf-8"))["arenas"].values()
-        lines += [
-            line for base in ("MCF", "NCF", "Attn") if (line := _share(base, numbers, path.parent.name))
-        ]
+    files = sorted(RESULTS.glob("*/results.json"), key=lambda path: _natural(path.parent.name))
+    lines = [line for path in files for line in _shares(path)]
     if lines:
         yield "The share of hard negatives, by Rel@10 (full):"
         yield "\n".join(_wrap(f"- {line}", "  ") for line in lines)
 
 
-def _share(base: str, numbers: dict[str, Any], folder: str) -> str:
-    """What hard negatives alone add to a base model, and what the game adds to it in all."""
+def _shares(path: Path, above: str = "") -> list[str]:
+    """Of a page, what hard negatives alone add to each base model, and what the proposed method adds."""
+    (numbers,) = json.loads(path.read_text(encoding="utf-8"))["arenas"].values()
+    found = [_share(base, numbers, path.parent.name, above) for base in ("MCF", "NCF", "Attn")]
+    return [line for line in found if line]
+
+
+def _share(base: str, numbers: dict[str, Any], folder: str, above: str) -> str:
     wanted = (base, f"{base}, same hard negatives", f"DT-{base}")
     if not all(column in numbers["columns"] for column in wanted):
         return ""
@@ -214,7 +217,7 @@ def _share(base: str, numbers: dict[str, Any], folder: str) -> str:
     )
     return (
         f"DT-{base} {game - plain:+.2f} over {base}, plain training with the same hard negatives "
-        f"{hard - plain:+.2f}{share} ([{folder}]({folder}/results.md){earlier})."
+        f"{hard - plain:+.2f}{share} ([{folder}]({above}{folder}/results.md){earlier})."
     )
 
 
@@ -254,6 +257,18 @@ def _trend(found: dict[int, tuple[float, ...]]) -> str:
     return "The intervals at both ends overlap, so no trend is certain."
 
 
+def with_verdicts(text: str) -> str:
+    """A page with what each named folder says of the first group of claims, and of hard negatives."""
+    return _VERDICTS.sub(lambda found: f"{found[1]}\n{_of_folder(found[2])}\n\n", text)
+
+
+def _of_folder(folder: str) -> str:
+    own = [one for one in verdicts() if one.folder == folder and group_of(one.claim) is GROUPS[0]]
+    lines = [_quoted(one) for one in own] or [f"- {folder} is not computed yet."]
+    lines += [f"- {line}" for line in _shares(RESULTS / folder / "results.json", "results/")] if own else []
+    return "\n".join(_wrap(line, "  ") for line in lines)
+
+
 def readme_text() -> str:
     """README with the quoted claims as the files have them."""
     return _QUOTED.sub(lambda _: quoted_lines(), README.read_text(encoding="utf-8"))
@@ -285,9 +300,11 @@ def _wrap(text: str, indent: str = "") -> str:
 
 
 def write() -> None:
-    """Write both pages."""
+    """Write the page of claims, and what README and the main page of results quote of it."""
     (RESULTS / "claims.md").write_text(claims_text(), encoding="utf-8")
     README.write_text(readme_text(), encoding="utf-8")
+    main = DOCS / "results.md"
+    main.write_text(with_verdicts(main.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

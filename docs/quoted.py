@@ -50,7 +50,7 @@ _NUMBER = re.compile(
     r"(?<![\w.,/^@=-])[-+±]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?:\.\d+)?(?![\w/^@=]|\.\d|,\d)"
 )
 _CODE = re.compile(
-    r"```.*?```|<!-- claims -->.*?<!-- end of claims -->"
+    r"```.*?```|<!-- claims -->.*?<!-- end of claims -->|<!-- verdicts: .*?<!-- end of verdicts -->"
     r"|<!-- table: [^\n]*(?:\n<!-- [^\n]*)*\n\n(?:\|[^\n]*\n)*|<!--.*?-->"  # tables of files, comments
     r"|^    [^\n]*$|^\|[-:| ]*$|`[^`]*`|\]\([^)]*\)|https?:\S+|\$[^$\n]+\$",
     re.S | re.M,

@@ -127,6 +127,19 @@ def test_readme_quotes_three_claims_and_impressions(claims):
         assert (claim, outcome) in known
 
 
+def test_the_main_page_of_results_has_the_verdicts_of_its_tables(claims):
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert claims.with_verdicts(page) == page, "run `make reference`"
+    assert page.count("<!-- verdicts: ") == 3
+
+
+@pytest.mark.usefixtures("few")
+def test_a_page_that_is_not_computed_has_no_verdicts(claims):
+    made = claims.with_verdicts("<!-- verdicts: table-1-ml-1m -->\nold\n<!-- end of verdicts -->\n")
+    assert made.endswith("-->\n\n- table-1-ml-1m is not computed yet.\n\n<!-- end of verdicts -->\n")
+    assert claims.with_verdicts(made) == made
+
+
 @pytest.mark.usefixtures("few")
 def test_readme_quotes_what_is_computed(claims):
     assert len(re.findall(r"^- ", claims.quoted_lines(), re.M)) == 2
