@@ -48,7 +48,7 @@ paper-plan: $(STAMP)
 paper: $(STAMP)
 	$(BIN)/towpath paper tune $(PAPER)
 	$(BIN)/towpath paper run $(PAPER)
-	$(BIN)/python docs/narrow.py docs/results/*/results.md
+	$(BIN)/python docs/narrow.py $$(ls docs/results/*/results.json | sed 's/json$$/md/')
 	$(BIN)/python docs/generated.py
 
 # With the peers too, in environments of their own under build/peers. Ends with one table, build/bench/peers.md, of

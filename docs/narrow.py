@@ -1,6 +1,6 @@
 """Markdown pages with at most 116 columns: paragraphs are wrapped, commands continued, wide tables split.
 
-    python docs/narrow.py docs/results/*/results.md
+    python docs/narrow.py docs/results/table-1-ml-1m/results.md
 
 Only lines that are too long change. A wide table becomes several, each with the first column; a table whose
 cells are too long for that becomes a list. Nothing else about the text changes.
