@@ -21,10 +21,10 @@ another file, and `{file.json: key > key}` a number of any JSON file. Between ce
 the functions in FUNCTIONS. The number is written with the sign, the commas and the decimals that it has in
 the text.
 
-A number is a measurement if it has decimals, or a unit after it, in a sentence or in a table that comes
-from no file. Settings are written as code (`0.5`), so they are none. Where a section explains by arithmetic
-or by an example, it says so with `<!-- no measurements: why -->`. A test finds numbers that are outside of
-all this, and pages that differ from their files.
+A number is a measurement if it has decimals or a power of ten, or a unit after it, in a sentence or in a
+table that comes from no file. Settings are written as code (`0.5`), so they are none. Where a section
+explains by arithmetic or by an example, it says so with `<!-- no measurements: why -->`. A test finds
+numbers that are outside of all this, and pages that differ from their files.
 """
 
 import ast
@@ -47,7 +47,7 @@ UNITS = r"%|percent|ms\b|s\b|seconds\b|minutes\b|hours\b|times (?!as many)|bytes
 _COMMENT = re.compile(r"<!-- (?P<kind>numbers|no measurements): ?(?P<body>.*?)-->\n?", re.S)
 _HEADING = re.compile(r"^#+ .*\n", re.M)
 _NUMBER = re.compile(
-    r"(?<![\w.,/^@=-])[-+±]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?:\.\d+)?(?![\w/^@=]|\.\d|,\d)"
+    r"(?<![\w.,/^@=-])[-+±]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?:\.\d+)?(?:(?<=\d)e-?\d+)?(?![\w/^@=]|\.\d|,\d)"
 )
 _CODE = re.compile(
     r"```.*?```|<!-- claims -->.*?<!-- end of claims -->|<!-- verdicts: .*?<!-- end of verdicts -->"
@@ -131,7 +131,11 @@ def numbers_in(text: str) -> Iterator[tuple[tuple[int, int], str, bool]]:
     blank = ALLOWED.sub(lambda found: "_" * len(found[0]), blank)
     for found in _NUMBER.finditer(blank):
         if any(sign.isdigit() for sign in found[0]):
-            looks = "." in found[0] or _UNIT.match(blank.replace("\n", " "), found.end()) is not None
+            looks = (
+                "." in found[0]
+                or "e" in found[0]
+                or _UNIT.match(blank.replace("\n", " "), found.end()) is not None
+            )
             yield found.span(), found[0], looks
 
 
@@ -165,6 +169,9 @@ def typed(text: str) -> list[str]:
 
 def formatted(value: float, like: str) -> str:
     """The number with the sign, the commas, the leading zero and the decimals that another has."""
+    if "e" in like:
+        mantissa, _, power = f"{value:.{len(like.partition('e')[0].partition('.')[2])}e}".partition("e")
+        return f"{mantissa}e{int(power)}"
     decimals = len(like.partition(".")[2])
     rounded = Decimal(repr(round(value, 10))).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
     sign = ("-" if rounded < 0 else "+") if like[0] in "+-" else "-" if rounded < 0 else ""

@@ -113,6 +113,7 @@ def test_a_changed_file_changes_the_page(quoted, in_tmp):
     [
         ("It takes 7.5 of it.", ["7.5"]),
         ("It takes 3 to 5 s.", ["3", "5"]),
+        ("They differ by 4e-7 at most.", ["4e-7"]),
         ("Of ten 40 % left, and .5 more.", ["40", ".5"]),
         ("| a | 12 MB |\n", ["12"]),
         ("Ten seeds, 20 negatives, `0.5`, 1,204 users.", []),
@@ -166,6 +167,8 @@ def test_a_comment_that_misses_a_number_is_refused(quoted):
         (-0.2, "+1.0", "-0.2"),
         (0.125, "0.10", "0.13"),
         (2, "3.0", "2.0"),
+        (1.4e-6, "4e-7", "1e-6"),
+        (1.4e-6, "1.2e-4", "1.4e-6"),
     ],
 )
 def test_a_number_is_written_like_the_one_before(value, like, shown, quoted):
