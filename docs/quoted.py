@@ -1,6 +1,7 @@
 """The numbers in the text of pages, written from the committed files of results.
 
     python docs/quoted.py        (or: make reference)
+    python docs/quoted.py --typed        where numbers are that come from no file
 
 Nobody types a measurement into a sentence. After the text, a comment says where each of its numbers comes
 from, in their order, and `make reference` writes the numbers again. It covers the text back to the last
@@ -31,6 +32,7 @@ import ast
 import json
 import operator
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -62,6 +64,21 @@ _IN_CELL = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
 ALLOWED = re.compile(
     r"95 %|arXiv:2203\.13956|Python 3\.1\d(?:(?:,| to| or) 3\.1\d)*"
     r"|(?:Towpath|implicit|LensKit|RecTools|RecBole) \d+(?:\.\d+)+"
+)
+# Pages that a program writes as a whole; tests compare them with their files.
+WRITTEN = (
+    "CHANGELOG.md",
+    "docs/settings.md",
+    "docs/commands.md",
+    "docs/results/index.md",
+    "docs/results/claims.md",
+    "docs/results/table-*",
+    "docs/results/figure-*",
+    "docs/results/simulation-by-chance-*",
+    "docs/results/impressions/[!r]*",
+    "docs/results/evidence/results.md",
+    "docs/results/open-bandit/results.md",
+    "docs/results/theorem-3/results.md",
 )
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "min": min,
@@ -163,8 +180,34 @@ def _written(passage: Passage) -> str:
 
 def typed(text: str) -> list[str]:
     """The measurements in a page that come from no file."""
-    loose = [passage for passage in passages(text) if not passage.kind]
-    return [passage.text[begin:end] for passage in loose for begin, end in passage.places()]
+    return [text[begin:end] for begin, end in _typed_places(text)]
+
+
+def _typed_places(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for passage in passages(text):
+        start = text.index(passage.text, start)
+        if not passage.kind:
+            yield from ((start + begin, start + end) for begin, end in passage.places())
+        start += len(passage.text)
+
+
+def by_hand() -> list[Path]:
+    """The pages that people write."""
+    every = {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")}
+    written = {
+        path for pattern in WRITTEN for found in ROOT.glob(pattern) for path in (found, *found.rglob("*"))
+    }
+    return sorted(every - written)
+
+
+def told() -> Iterator[str]:
+    """Where measurements are typed: page, line and number."""
+    for page in by_hand():
+        text = page.read_text(encoding="utf-8")
+        for begin, end in _typed_places(text):
+            line = text.count("\n", 0, begin) + 1
+            yield f"{page.relative_to(ROOT)}:{line}: {text[begin:end]}"
 
 
 def formatted(value: float, like: str) -> str:
@@ -253,4 +296,7 @@ def fill_pages() -> None:
 
 
 if __name__ == "__main__":
-    fill_pages()
+    if sys.argv[1:] == ["--typed"]:
+        print("\n".join(told()))
+    else:
+        fill_pages()
