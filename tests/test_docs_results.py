@@ -1,5 +1,6 @@
 """The pages of claims and of published results follow the committed files, also where some are missing."""
 
+import csv
 import json
 import re
 import shutil
@@ -212,3 +213,49 @@ def test_a_comment_of_several_lines_is_not_made_narrow(script):
     narrow = script("narrow")
     comment = "<!-- numbers: a.csv\n1.5 = " + "{row | column} + " * 9 + "1\n2.5 = {b | c}\n-->"
     assert narrow.narrow(f"Text.\n\n{comment}\n\nMore.\n") == f"Text.\n\n{comment}\n\nMore.\n"
+
+
+def page_cells(page):
+    """Row and heading of every cell in the tables of a page, with the numbers in it."""
+    cells = {}
+    for block in re.findall(r"(?:^\|.*\n)+", page, re.M):
+        head, _, *rows = [
+            [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+            for line in block.splitlines()
+        ]
+        for row in rows:
+            for heading, cell in zip(head[1:], row[1:], strict=True):
+                cells[plain(row[0]), plain(heading)] = re.findall(r"[-+]?\d+(?:\.\d+)?", cell)
+    return cells
+
+
+def plain(text):
+    return re.sub(r"(?<!\w)[*_]+|[*_]+(?!\w)|\\", "", text).strip()
+
+
+def as_numbers(row, column):
+    """A value of a table's file with its spread or interval."""
+    keys = (column, f"{column} sd", f"{column} low", f"{column} high")
+    return [float(row[key]) for key in keys if re.fullmatch(r"[-+.\de]+", row.get(key) or "")]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(RESULTS.glob("*/table-*.csv")), ids=lambda p: f"{p.parent.name}-{p.stem}"
+)
+def test_tables_of_a_page_are_those_of_its_files(path):
+    cells = page_cells((path.parent / "results.md").read_text(encoding="utf-8"))
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    first, *columns = rows[0]
+    compared = 0
+    for row in rows:
+        for column in columns:
+            numbers = as_numbers(row, column)
+            if column.endswith((" sd", " low", " high")) or not numbers:
+                continue
+            shown = cells[plain(row[first]), plain(column)]
+            assert len(shown) == len(numbers), (row[first], column)
+            for text, number in zip(shown, numbers, strict=True):
+                assert abs(float(text) - number) <= 0.5 * 10.0 ** -len(text.partition(".")[2]) + 1e-9
+            compared += 1
+    assert compared
