@@ -128,6 +128,30 @@ def test_another_number_or_other_data_are_told(towpath, folder: Path) -> None:
     assert "tiny is not what the cell was computed on" in towpath(*again).sentence()
 
 
+def test_a_simulated_world_that_differs_is_told_and_computed_anyway(towpath, folder: Path) -> None:
+    words = ("tiny", "--data", "tiny-simulation", "--column", "Pop", "--out", folder / "out")
+    assert towpath("paper", "run", *words).code == 0
+    (place,) = (folder / "out").glob("tiny-*simulation")
+    path, record = place / "results.json", place / "run.json"
+    cell = f"{place.name}/Pop"
+    again = ("paper", "reproduce", cell, "--results", folder / "out", "--out", folder / "again", "--json")
+    fingerprint = json.loads(path.read_text())["arenas"]["tiny-simulation"]["fingerprint"]
+    for name in (path, record):  # as if the last digit of the true relevance were another
+        name.write_text(name.read_text().replace(fingerprint, "0" * 64))
+    found = towpath(*again).json
+    assert found["inside"]
+    assert found["note"] == ""
+    facts = json.loads(record.read_text())
+    facts["benchmarks"][0]["events"] += 14
+    record.write_text(json.dumps(facts))
+    events = facts["benchmarks"][0]["events"]
+    note = towpath(*again).json["note"]
+    assert f"it has {events - 14:,} events, and the published one {events:,}" in note
+    assert note in " ".join(towpath(*again[:-1]).err.split())
+    record.unlink()
+    assert f"it has {events - 14:,} events. The published intervals" in towpath(*again).json["note"]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -273,12 +273,14 @@ def reproduce(cell: CellName, options: ReproduceOptions, output: Output) -> None
     published = read_cell(cell, options.results)
     config = PaperConfig(out=options.out, data_dir=options.data_dir)
     with output.working(f"Fitting {published.column} on {published.benchmark}"):
-        again = reproduce(published, options.seed, config)
+        found = reproduce(published, options.seed, config)
+    again = found.measures
     inside = all(one.inside for one in again)
     result = {
         "cell": cell,
         "seed": options.seed,
         "inside": inside,
+        "note": found.note,
         "measures": [
             {"measure": one.measure, "value": one.value, "inside": one.inside, **one.published.to_json()}
             for one in again
@@ -293,6 +295,8 @@ def reproduce(cell: CellName, options: ReproduceOptions, output: Output) -> None
         for one in again
     ]  # fmt: skip
     verdict = "falls" if inside else "does not fall"
+    if found.note:
+        output.say(found.note)
     output.show(
         result, Listing(f"{cell}, seed {options.seed}, {verdict} into the published intervals", columns, rows)
     )

@@ -12,7 +12,8 @@ from towpath.errors import ArtifactError, ConfigError, TrainingError, unknown_na
 from towpath.experiments.paper.benchmarks import BenchmarkLocation, open_benchmark
 from towpath.experiments.paper.catalogue import experiment_named
 from towpath.experiments.paper.jobs import Failure, Job, finish
-from towpath.experiments.paper.results import BenchmarkResults
+from towpath.experiments.paper.record import RECORD, read_record
+from towpath.experiments.paper.results import BenchmarkFacts, BenchmarkResults
 from towpath.experiments.paper.run import PROTOCOLS, PaperConfig, facts_of
 from towpath.experiments.result_store import open_store
 from towpath.experiments.run_result import EvaluationConfig, RunResult, RunSpec
@@ -22,6 +23,7 @@ from towpath.stats.estimate import Estimate
 from towpath.stats.intervals import LEVEL
 
 RESULTS = "results.json"
+_SAME_TRUTH = 1e-5  # relative difference of the best lists' relevance, up to which two worlds are one
 _ROUNDING = 0.005  # of numbers that are printed with two places
 
 
@@ -35,6 +37,7 @@ class Cell:
     fingerprint: str
     recipe: dict[str, Any]  # as it was resolved; any JSON
     values: dict[str, list[float]]  # measure -> one value for each seed
+    facts: BenchmarkFacts | None = None  # of the data set, where the fits are there too
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,14 @@ class Again:
     def inside(self) -> bool:
         """Whether the value falls into the published interval, up to the rounding of printed numbers."""
         return self.published.low - _ROUNDING <= self.value <= self.published.high + _ROUNDING
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A cell that was computed again."""
+
+    measures: list[Again]
+    note: str = ""  # about a simulated world that is not to the digit the published one
 
 
 def read_cell(name: str, results: Path) -> Cell:
@@ -75,17 +86,25 @@ def read_cell(name: str, results: Path) -> Cell:
             fingerprint=benchmarks[benchmark]["fingerprint"],
             recipe={key: recipe[key] for key in ("model", "method", "settings")},
             values=benchmarks[benchmark]["columns"][column],
+            facts=_facts(path.parent, benchmark),
         )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise damaged(path.parent, RESULTS, "cannot be parsed") from error
 
 
-def reproduce(cell: Cell, seed: int, config: PaperConfig) -> list[Again]:
+def _facts(folder: Path, benchmark: str) -> BenchmarkFacts | None:
+    """Size and truth of the data set of a published page; None for pages without their fits."""
+    if not (folder / RECORD).is_file():
+        return None
+    return next((facts for facts in read_record(folder).benchmarks if facts.name == benchmark), None)
+
+
+def reproduce(cell: Cell, seed: int, config: PaperConfig) -> Reproduction:
     """The cell fitted once more with this seed; stored, so that asking again costs nothing."""
     experiment = experiment_named(cell.experiment)
     location = BenchmarkLocation(cell.benchmark, config.data_dir, config.out / "worlds")
     benchmark = open_benchmark(location)
-    if benchmark.fingerprint != cell.fingerprint:
+    if benchmark.fingerprint != cell.fingerprint and benchmark.world is None:
         raise ArtifactError(
             f"{cell.benchmark} is not what the cell was computed on: its fingerprint is "
             f"{benchmark.fingerprint[:12]}, and the published one is {cell.fingerprint[:12]}; look for "
@@ -99,11 +118,34 @@ def reproduce(cell: Cell, seed: int, config: PaperConfig) -> list[Again]:
     facts = facts_of(benchmark, experiment)
     results = BenchmarkResults(facts, experiment.k, (seed,), {(cell.column, seed): _result(job)}, {})
     measures = (*facts.measures(experiment.k), *facts.further(experiment.k))
-    return [
+    again = [
         Again(m.heading, results.values(cell.column, m)[0], expected(cell.values[m.heading]))
         for m in measures
         if m.heading in cell.values
     ]
+    return Reproduction(again, "" if facts.fingerprint == cell.fingerprint else world_note(facts, cell.facts))
+
+
+def world_note(made: BenchmarkFacts, published: BenchmarkFacts | None) -> str:
+    """How a world that was made here differs from the published one of the same seed; empty: by rounding.
+
+    Threads and processors round sums and order equal items in their own ways. Mostly only the last digits of
+    the true relevance differ; if a list is drawn in another order, so are its clicks.
+    """
+    if published is not None and _sizes(made) == _sizes(published):
+        best = (made.best or 0.0, published.best or 0.0)
+        if abs(best[0] - best[1]) <= _SAME_TRUTH * abs(best[1]):
+            return ""
+    events = f", and the published one {published.events:,}" if published else ""
+    return (
+        f"This processor or this version makes another world of the same kind from the seed: it has "
+        f"{made.events:,} events{events}. The published intervals are about fits in the published world, so "
+        "a value may fall outside for that reason alone."
+    )
+
+
+def _sizes(facts: BenchmarkFacts) -> tuple[int, ...]:
+    return facts.users, facts.items, facts.events, facts.judged_users
 
 
 def _result(job: Job) -> RunResult:
