@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from towpath import memory
 from towpath.data import encoding, split
 from towpath.data.cleaning import Cleaning
 from towpath.data.columns import Columns
@@ -14,7 +15,7 @@ from towpath.data.event_arrays import stable_order
 from towpath.data.interactions import COLUMNS
 from towpath.data.meaning import Positive
 from towpath.data.sources import Reading, read
-from towpath.errors import DataError
+from towpath.errors import ConfigError, DataError
 
 INTEGERS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-3, 3), st.integers(0, 2**40))
 
@@ -114,3 +115,14 @@ def test_the_last_two_of_arrays_are_those_of_the_statement(lengths: list[int]) -
     table = pa.table({"user": users, "item": np.arange(len(users)), "time": np.arange(len(users))})
     events = read(table, complete=False).interactions
     assert np.array_equal(split._last_two(events), split._parts(events, split.sql.LEAVE_LAST_TWO, "duckdb"))
+
+
+def test_a_split_that_does_not_fit_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"user": [1, 1, 1, 2], "item": [1, 2, 3, 1], "time": [1, 2, 3, 4]})
+    events = read(table).interactions
+    monkeypatch.setattr(memory, "resident", lambda: 10**9 - 4 * (1 + 4 + 4 + 8) + 1)
+    with memory.memory_limit("1GB"), pytest.raises(ConfigError, match="Splitting 4 events needs about 0 MB"):
+        split.split_leave_last_two(events)
+    monkeypatch.setattr(memory, "resident", lambda: 10**9 - 4 * (1 + 4 + 4 + 8))
+    with memory.memory_limit("1GB"):
+        assert len(split.split_leave_last_two(events).test) == 1

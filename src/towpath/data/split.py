@@ -23,6 +23,7 @@ from towpath.data.vocabulary import Id, Vocabulary
 from towpath.errors import ArtifactError, ConfigError, DataError
 from towpath.files import Form, kind_of, new_folder, read_manifest, write_manifest
 from towpath.mapped import count_codes
+from towpath.memory import refuse_beyond
 
 if TYPE_CHECKING:  # reading and splitting need no torch, which the generators bring along
     from towpath.rng import Rng
@@ -108,6 +109,9 @@ def split_leave_last_two(interactions: Interactions, *, engine: str = "duckdb") 
 
 def _last_two(interactions: Interactions) -> NDArray[np.int8]:
     """What `sql.LEAVE_LAST_TWO` gives: the part of each row of a table that is in order."""
+    columns = (getattr(interactions, name) for name in COLUMNS)
+    size = len(interactions) + sum(column.nbytes for column in columns if column is not None)
+    refuse_beyond(size, f"Splitting {len(interactions):,} events", "clean more away")
     lengths = count_codes(interactions.users, interactions.n_users)
     ends = np.cumsum(lengths)[lengths >= sql.SHORTEST]
     parts = np.full(len(interactions), sql.TRAIN, dtype=np.int8)
