@@ -26,14 +26,19 @@ from towpath.kernels.batch_shuffle import BatchAssignment, assign_batches
 from towpath.kernels.catalogue import rank_catalogue
 from towpath.kernels.inner_products import arrays
 from towpath.kernels.lazy_adam import Rates, move_rows
+from towpath.kernels.margin_game import MarginPairs, level_weights, line_slopes
 from towpath.kernels.pair_layers import Layer, Parts, pair_scores
 from towpath.kernels.pair_search import PairSearch
 from towpath.kernels.ridge import gram_matrices
 from towpath.kernels.softmax_loss import weighted_softmax_loss
 from towpath.kernels.threads import run
+from towpath.models.scorer import Context
 from towpath.ranking.top_k import top_k_in_torch
 from towpath.rng import Rng
-from towpath.transport.line import potential_in_torch
+from towpath.transport.game_batch import CandidatePairs
+from towpath.transport.line import potential_in_torch, transport_on_line
+from towpath.transport.objective import mass, mean_one, payoff_slopes
+from towpath.transport.weights import MarginWeights
 
 Work = Callable[[], Any]
 Row = tuple[str, Work, Work]
@@ -181,7 +186,29 @@ def sorting() -> list[Row]:
         for k in (10, 200)
     ]
     both = (partial(solve, points, masses) for solve in (ordering.line_potential, potential_in_torch))
-    return [*rows, ("transport on the line", *both)]
+    return [*rows, ("transport on the line", *both), margin_moves()]
+
+
+def margin_moves() -> Row:
+    """Moves of w and g, and f's weights (compiled_margins), against torch: a fifth of the pairs is shown."""
+    margins, losses = torch.randn(2, BATCH, WIDTH, generator=draws()) - torch.tensor([0.8, 0]).view(2, 1, 1)
+    pairs, bounds = MarginPairs(margins, losses.abs(), losses > -1), (0.7, 1.5)
+    w = MarginWeights(*bounds)
+    seen, mask = CandidatePairs(Context(*torch.empty(2, 0)), margins, margins), pairs.mask
+
+    def in_torch() -> Tensor:
+        weights = w(seen)
+        measures = (mass(of.detach(), mask).view(-1) for of in (weights, (margins >= 0).float()))
+        critic = transport_on_line(margins.view(-1), *measures).at_points.view(margins.shape)
+        slopes = payoff_slopes(weights.detach(), pairs.losses, critic, 1.0, mask)
+        torch.autograd.grad((weights * slopes).sum(), w.line)
+        return mean_one(w(seen).detach(), mask)
+
+    def in_loops() -> Tensor:
+        line_slopes(pairs, w.line, bounds, 1.0)
+        return level_weights(pairs, w.line, bounds)
+
+    return "a round of w and g, margins", in_loops, in_torch
 
 
 def pairs() -> list[Row]:
