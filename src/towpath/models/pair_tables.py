@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from towpath.data.interactions import Interactions
 from towpath.kernels.inner_products import numbered, usable
@@ -127,7 +126,7 @@ def distinct_rows(table: nn.Embedding, rows: Tensor) -> Tensor:
 
 
 class _DistinctRows(torch.autograd.Function):
-    """A look-up whose gradient is copied into place."""
+    """A look-up whose gradient is copied into place; that can be differentiated again."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, rows: Tensor) -> Tensor:
@@ -136,7 +135,6 @@ class _DistinctRows(torch.autograd.Function):
         return weight.index_select(0, rows)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (rows,) = ctx.saved_tensors
         return gradient.new_zeros(ctx.shape).index_copy_(0, rows, gradient.contiguous()), None
