@@ -97,16 +97,6 @@ def test_a_log_of_positives_is_refused(method: str) -> None:
         fit(small_split(), Recipe("mf", method, FAST))
 
 
-@pytest.mark.parametrize("model", ["ncf", "wide_deep", "attention"])
-@pytest.mark.parametrize("settings", [{}, {"penalty": 0.5}])
-def test_any_model_can_be_the_tower(model: str, settings: dict) -> None:
-    small = {"embedding_dim": 4, "tower_epochs": 2} | ({"pretrain_epochs": 0} if model == "ncf" else {})
-    found = fit(LOG, Recipe(model, "transport", small | settings))
-    assert found.best_epoch == len(found.history) >= 2
-    assert type(found.scorer).__name__ == "Headed"
-    assert found.scorer.weights.isfinite().all()
-
-
 @pytest.mark.parametrize("method", ["plain", "ipw", "doubly-robust", "adversarial"])
 def test_methods_of_pairs_learn_from_what_was_shown(method: str) -> None:
     given = {"propensity": "given"} if method in ("ipw", "doubly-robust") else {}

@@ -72,7 +72,8 @@ _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
         transport_learner,
         # What f is about to show is rarely among uniform negatives, so one in three comes from there.
         training={"hard_negatives": 1},
-        on_impressions={"ncf": NETWORK, "wide_deep": NETWORK},
+        # Another model than mf learns from the library, which knows more than its halves alone would.
+        on_impressions={"ncf": {"pretrain_epochs": 0}},
         refuse=refuse_no_game,
         grid={**grids.FIT, **grids.TRANSPORT},
         # Only the game has players, and where there are impressions it must be asked for.

@@ -74,14 +74,12 @@ class ImpressionBatches:
         longest: int = 0,
         *,
         name: str = "",
-        without: NDArray[np.bool_] | None = None,
     ) -> Iterator[ImpressionBatch]:
         """The batches of this epoch, with histories of at most `longest` clicks in the contexts.
 
-        `name` sets apart several passes of one epoch; `without` (n,) marks impressions that are left out.
+        `name` sets apart several passes of one epoch.
         """
-        rows = self._rows if without is None else self._rows[~without[self._rows]]
-        order = rng.numpy(name + "impressions", number).permutation(rows)
+        order = rng.numpy(name + "impressions", number).permutation(self._rows)
         draw = rng.numpy(name + "catalogue", number)
         if self._hard is not None:
             self._hard.begin(rng.torch(name + "head", number))

@@ -6,37 +6,18 @@ import pytest
 import torch
 
 from small_impressions import small_log, small_world
-from towpath.errors import ConfigError
 from towpath.evaluation.evaluate import evaluate
 from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.models.factorization import Factorization
 from towpath.rng import Rng
-from towpath.training.impressions import ImpressionBatches
 from towpath.transport.impressions.batches import Draws, LibraryBatches
 from towpath.transport.impressions.held_out import HeldOut, hold_out
 from towpath.transport.impressions.members import ALONE, CLICK, HEADS, JOINT, LIKENESS, RELEVANCE, members_of
 from towpath.transport.impressions.settings import LibrarySettings
-from towpath.transport.impressions.targets import head_targets, head_weights
 
 LOG = small_log()
 FAST = {"library_epochs": 3, "member_dim": 4, "embedding_dim": 6}
-
-
-def test_targets_and_weights_by_hand() -> None:
-    batch = next(ImpressionBatches(LOG.train, 2, 50).epoch(1, Rng(0)))
-    closed = torch.ones(50, 3)
-    closed[10:, 1:] = 0
-    targets = head_targets(batch)
-    assert targets[:, 0, 0].eq(1).all()
-    assert targets[:, 1:].eq(0).all()
-    assert targets[:, 0, 1].equal(batch.clicks)
-    weights = head_weights(batch, closed)
-    assert weights[10:, 1:].eq(0).all()
-    torch.testing.assert_close(weights.sum((0, 1)), torch.ones(3))  # each head's loss is a mean
-    assert weights[:, :, 2].sum(1).gt(0).equal(batch.clicks > 0)
-    assert weights[:10, 1:, 1].eq(0).all()  # draws say nothing about a click once shown
-    assert (weights[:10, 1:, 0] > 0).equal(batch.shown[:10, 1:] == 0)
 
 
 def test_batches_hold_every_impression_once_and_draws_that_are_no_positives() -> None:
@@ -65,15 +46,6 @@ def test_the_first_half_never_hears_of_the_held_out_impressions() -> None:
         assert not keys & set(zip(pairs.users.tolist(), pairs.items[:, 0].tolist(), strict=True))
         for item, user in (block.weights.sum(1) > 0).nonzero().tolist():
             assert (int(block.users[user]), int(block.items[item])) not in keys
-
-
-def test_towers_do_not_hear_of_the_held_out_impressions_either() -> None:
-    held = HeldOut(LOG.train.rows, 0.3, Rng(0))
-    keys = {(int(u), int(i)) for u, i in zip(held.users, held.items, strict=True)}
-    for batch in ImpressionBatches(LOG.train, 3, 64).epoch(1, Rng(0), without=held.mask):
-        weights = head_weights(batch, held.open_pairs(batch))
-        for row, column in (weights.sum(2) > 0).nonzero().tolist():
-            assert (int(batch.context.users[row]), int(batch.items[row, column])) not in keys
 
 
 def test_heads_alone_have_the_smallest_penalty() -> None:
@@ -129,14 +101,12 @@ def test_the_penalty_goes_from_shown_only_to_imitation() -> None:
 
 
 def test_a_distance_finds_its_penalty() -> None:
-    def last(distance: float, model: str = "mf") -> dict[str, float]:
+    def last(distance: float) -> dict[str, float]:
         return fit(
-            LOG, Recipe(model, "transport", FAST | {"target_distance": distance, "library_epochs": 15})
+            LOG, Recipe("mf", "transport", FAST | {"target_distance": distance, "library_epochs": 15})
         ).history[-1]
 
     assert last(100.0)["penalty"] == 0 < last(0.0)["penalty"]
-    with pytest.raises(ConfigError, match="target_distance is for the model mf"):
-        last(1.0, "ncf")
 
 
 def test_clicks_alone_play_the_game() -> None:

@@ -12,11 +12,10 @@ from towpath.methods.recipe import Recipe
 from towpath.methods.run import FixedEpochs, fit
 from towpath.ranking.scoring import score_blocks
 from towpath.rng import Rng
-from towpath.training.impressions import ImpressionBatches
 from towpath.transport.impressions.batches import Draws, LibraryBatches
 from towpath.transport.impressions.members import CLICK, LIKENESS, RELEVANCE
 from towpath.transport.impressions.settings import LibrarySettings
-from towpath.transport.impressions.targets import head_weights, likeness_rows
+from towpath.transport.impressions.targets import likeness_rows
 from towpath.worlds.latent import LatentWorld, make_latent_world
 
 SETTINGS = {"library_epochs": 8}
@@ -77,23 +76,6 @@ def test_a_model_is_better_for_what_it_has_shown_itself():
 def test_own_rows_count_for_relevance_alone():
     world = make_latent_world(LatentWorld(users=20, items=30, shown_per_user=8), Rng(0))
     log = served_log(world, np.tile(np.arange(30.0), (20, 1)), np.random.default_rng(0))
-    batch = next(ImpressionBatches(log.positives, 2, 100).epoch(1, Rng(0)))
-    elsewhere = likeness_rows(log, LibrarySettings())[batch.rows]
-    assert 0 < elsewhere.sum() < len(elsewhere)
-    weights = head_weights(batch, torch.ones(batch.items.shape), elsewhere)
-    own = elsewhere == 0
-    assert weights[own][..., [LIKENESS, CLICK]].eq(0).all()
-    assert weights[~own, 0, LIKENESS].gt(0).all()
-    assert weights[:, 0, RELEVANCE].gt(0).all()
-    # Each head's loss stays a mean over its own pairs.
-    assert torch.allclose(weights.sum((0, 1)), torch.ones(3))
-    everything = likeness_rows(log, LibrarySettings(likeness_rows="all"))
-    assert everything.eq(1).all()
-
-
-def test_own_rows_count_for_relevance_alone_where_draws_are_shared():
-    world = make_latent_world(LatentWorld(users=20, items=30, shown_per_user=8), Rng(0))
-    log = served_log(world, np.tile(np.arange(30.0), (20, 1)), np.random.default_rng(0))
     batches = LibraryBatches(log.positives, Draws(6, 3.0), 200)
     batches.elsewhere = likeness_rows(log, LibrarySettings()).numpy()
     pairs, block = next(batches.epoch(1, Rng(0), None))
@@ -103,3 +85,5 @@ def test_own_rows_count_for_relevance_alone_where_draws_are_shared():
     assert pairs.weights[..., RELEVANCE].gt(0).all()
     totals = pairs.weights.sum((0, 1)) + block.weights.sum((0, 2))
     torch.testing.assert_close(totals, torch.ones(3))
+    everything = likeness_rows(log, LibrarySettings(likeness_rows="all"))
+    assert everything.eq(1).all()

@@ -5,14 +5,11 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from towpath.data.interactions import Interactions
-from towpath.data.negatives import PairSet
 from towpath.data.policies import shown_at_random
 from towpath.errors import DataError
 from towpath.rng import Rng
-from towpath.training.impressions import ImpressionBatch
 from towpath.transport.impressions.stack import RandomPart
 
 # More held-out impressions than this do not make the weights any better.
@@ -37,7 +34,6 @@ class HeldOut:
         self, impressions: Interactions, share: float, rng: Rng, most: int = _MOST, which: Rows = "all"
     ) -> None:
         self.mask = hold_out(impressions, share, rng)  # (n,)
-        self.pairs = PairSet(impressions.where(self.mask))
         rows = np.flatnonzero(self.mask)
         if len(rows) > most:
             rows = np.sort(rng.numpy("stack").choice(rows, most, replace=False))
@@ -75,12 +71,6 @@ class HeldOut:
         if self.random is None:
             return f"{those}; all held-out impressions weigh the heads alike."
         return f"{those} and have the last word on the weights of the heads."
-
-    def open_pairs(self, batch: ImpressionBatch) -> Tensor:
-        """Which pairs (b, k) of a batch are not held out, as 0 and 1."""
-        users = np.repeat(batch.context.users.cpu().numpy(), batch.items.shape[1])
-        held = self.pairs.contains(users, batch.items.cpu().numpy().ravel()).reshape(batch.items.shape)
-        return torch.from_numpy(~held).float()
 
 
 def hold_out(impressions: Interactions, share: float, rng: Rng) -> NDArray[np.bool_]:

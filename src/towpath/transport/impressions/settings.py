@@ -82,10 +82,17 @@ class LibrarySettings(Settings):
         "last word. `all`: all alike.",
     )
     tower_epochs: int = Field(
-        12,
+        24,
         ge=1,
-        description="Most passes over the impressions of a model other than mf; how many it gets is chosen "
-        "by held-out impressions.",
+        description="Passes over the users of a model other than mf, which learns what the library would "
+        "show, while the step size falls to a tenth. The last one is kept.",
+    )
+    tower_rate: float = Field(0.005, gt=0, description="Step size of such a model at first.")
+    tower_draws: int = Field(
+        128,
+        ge=2,
+        description="Items on which such a model is compared with the library in each batch; popular ones "
+        "are drawn more often, which is corrected for.",
     )
 
     @property

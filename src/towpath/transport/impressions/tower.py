@@ -1,167 +1,138 @@
-"""Transport on impressions with any model as the tower: heads on one representation, one tower deployed."""
+"""Transport on impressions with another model than mf: the library teaches it, and it alone is deployed."""
+
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import softplus
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import kl_div
 
-from towpath.data.interactions import Interactions
+from towpath.data.negatives import PairSet
 from towpath.device import device_of
-from towpath.errors import ConfigError
-from towpath.models.headed import Headed, with_heads
-from towpath.models.scorer import Context, Scorer
-from towpath.rng import Rng
+from towpath.models.factorization import Factorization, FactorizationSettings
+from towpath.models.scorer import Context
+from towpath.training.candidates import CandidateSampler
+from towpath.training.checkpoint import add_prefix, strip_prefix
 from towpath.training.fit import EpochMetrics
-from towpath.training.impressions import ImpressionBatch, ImpressionBatches
+from towpath.training.impressions import impressions_of
 from towpath.training.learner import Learner
 from towpath.training.optimiser import Optimiser
 from towpath.training.task import TrainingTask
-from towpath.transport.impressions.held_out import HeldOut
-from towpath.transport.impressions.members import HEADS, JOINT, RELEVANCE
+from towpath.transport.impressions.learner import ImpressionLearner
+from towpath.transport.impressions.members import members_of
 from towpath.transport.impressions.settings import LibrarySettings
-from towpath.transport.impressions.stack import Stack, stack_heads
-from towpath.transport.impressions.targets import head_targets, head_weights, likeness_rows
 
-_MOST_HELD_OUT = 20_000
-_PAIRS_AT_ONCE = 4096
+_LIBRARY_EPOCHS = 10  # of the library in one epoch of the loop, which validates after each
+_LAST_RATE = 0.1  # share of the step size that is left at the end
+# Steps an epoch, and the numbers of users in a batch between which that holds.
+_STEPS = 33
+_SMALLEST, _LARGEST = 16, 512
+_WHOLE = 0.5  # share of the users of an epoch who have their whole history, not a part of it
+_NEVER = -1e9  # as a logit: its exponential is zero
 
 
 class TowerLearner(Learner):
-    """Trains towers on several mixes of the losses, and the best mix once more on all impressions.
+    """Trains the library on the log, then the model, its tower, on what the library would show.
 
-    The first half of the epochs goes without the held-out impressions, which then say which mix, after how
-    many epochs, and with which weights of its heads, predicts their clicks best. The second half trains that
-    one on everything, for as long. Where the penalty is set there is one mix and nothing to choose.
+        P_f(i|u) = softmax over i of the library's score s(u, i)
+        minimise   mean over u of  KL(P_f(.|u) || softmax over i of the tower's score)
+
+    With an entropic price of distance, P_f solves the paper's objective over all policies, and the tower is
+    the nearest policy to it of its own kind. Every user counts the same. Both softmaxes go over the same
+    sample of the catalogue, corrected for the chances of its items; what a user has clicked is in neither,
+    since lists hide it. There is no L2 penalty: what is learned has no noise. Half of the users of an epoch
+    are seen after a random part of their history, so that a tower that reads histories does not know whole
+    ones alone.
     """
 
     def __init__(self, task: TrainingTask, settings: LibrarySettings) -> None:
-        scorer, train, training, rng = task.scorer, task.train, task.training, task.rng
-        if settings.target_distance is not None:
-            raise ConfigError(
-                "On a log of impressions target_distance is for the model mf; with other models set penalty, "
-                "or solver=game."
-            )
-        self._training, self._settings, self._rng = training, settings, rng
-        self._batches = ImpressionBatches(train, settings.library_negatives, training.batch_size)
-        self._elsewhere = likeness_rows(self._batches.impressions, settings)
-        self._prices = torch.tensor(JOINT if settings.penalty is None else [_mix_of(settings.penalty)])
-        self._most = min(training.epochs, settings.tower_epochs)
-        self._held_out: HeldOut | None = None
-        if settings.penalty is None:
-            self._held_out = HeldOut(
-                self._batches.impressions, settings.held_out, rng.child("tower"), _MOST_HELD_OUT
-            )
-        self._tower = self.scorer = with_heads(scorer, HEADS, "sum")
-        self._towers = nn.ModuleList(_another(scorer, train, rng, n) for n in range(len(self._prices)))
-        self._optimisers = [
-            Optimiser([t], training.learning_rate, training.clip_norm) for t in [self.scorer, *self._towers]
-        ]
-        self._record = _Record(self._most, len(self._prices))
-        if settings.penalty is not None:
-            self._record.chosen[0] = self._most - 1
-            self._tower.weights.copy_(self._prices[0])
+        self.scorer, self._train, self._rng = task.scorer, task.train, task.rng
+        self._priced = settings.priced
+        self._teacher = ImpressionLearner(_task_of_library(task, settings), settings)
+        self._lessons = -(-self._teacher.own_epochs // _LIBRARY_EPOCHS)
+        self._epochs = min(task.training.epochs, settings.tower_epochs)
+        self._optimiser = Optimiser([task.scorer], settings.tower_rate, task.training.clip_norm)
+        draws = min(settings.tower_draws, task.train.n_items)
+        self._sampler = CandidateSampler(task.train, draws, torch.device("cpu"))
+        self._clicked = PairSet(task.train)
+        self._users = np.unique(impressions_of(task.train).users).astype(np.int64)
+        self._batch_size = min(_LARGEST, max(_SMALLEST, -(-len(self._users) // _STEPS)))
 
     @property
-    def own_epochs(self) -> int | None:
-        """As many epochs as it takes to choose, and as many again as were chosen; the last one is kept."""
-        chosen = int(self._record.chosen[0]) + 1
-        return chosen if self._held_out is None else self._most + chosen
+    def own_epochs(self) -> int:
+        """Those of the library, several at a time, and then of the tower; the last one is kept."""
+        return self._lessons + self._epochs
 
     def epoch(self, number: int) -> EpochMetrics:
-        """One pass over the impressions, of the towers that are to be chosen from or of the chosen one."""
-        if self._held_out is None:
-            return {"loss": self._pass(0, self._tower, self._prices[0], number)}
-        if number <= self._most:
-            return self._compare(number, self._held_out)
-        epoch, mix = self._record.chosen.tolist()
-        self._tower.weights.copy_(self._record.losses[epoch, mix, 1:])
-        return {"loss": self._pass(0, self._tower, self._prices[mix], number)}
+        """Some passes of the library over the impressions, or one pass of the tower over the users."""
+        if number <= self._lessons:
+            row = self._teach_library(number)
+        else:
+            row = {"loss": self._pass(number - self._lessons)}
+        return row | ({"penalty": self._teacher.penalty} if self._priced else {})
 
-    def _compare(self, number: int, held_out: HeldOut) -> EpochMetrics:
-        """An epoch of every mix, and what the held-out impressions say of each."""
-        for mix, tower in enumerate(self._towers):
-            assert isinstance(tower, Headed)
-            self._pass(1 + mix, tower, self._prices[mix], number)
-            stack = self._stack(tower, held_out)
-            self._record.losses[number - 1, mix] = torch.tensor([stack.log_loss, *stack.weights[:HEADS]])
-        losses = self._record.losses[..., 0]
-        best = int(losses.argmin())
-        self._record.chosen.copy_(torch.tensor([best // losses.shape[1], best % losses.shape[1]]))
-        return {"loss": float(losses.min()), "mix": float(self._record.chosen[1])}
+    def _teach_library(self, number: int) -> EpochMetrics:
+        last = min(number * _LIBRARY_EPOCHS, self._teacher.own_epochs)
+        for own in range((number - 1) * _LIBRARY_EPOCHS + 1, last + 1):
+            row = self._teacher.epoch(own)
+        return {"loss": row["loss"]}
 
-    def _pass(self, which: int, tower: Headed, prices: Tensor, number: int) -> float:
-        """One pass of one tower; its mean loss."""
-        tower.train()
-        total = 0.0
-        held_out = self._held_out if which > 0 else None
-        without = None if held_out is None else held_out.mask
-        for drawn in self._batches.epoch(number, self._rng, tower.history_length, without=without):
-            batch = drawn.to(device_of(tower))
-            loss = self._risk(tower, batch, prices, held_out)
-            self._optimisers[which].step(loss)
-            total += float(loss.detach())
-        return total / len(self._batches)
+    def _pass(self, number: int) -> float:
+        """One pass over the users, numbered from 1; the mean divergence."""
+        self._optimiser.set_lr_scale(1 - (1 - _LAST_RATE) * min((number - 1) / self._epochs, 1))
+        self.scorer.train()
+        draw, total = self._rng.numpy("tower", number), 0.0
+        order = draw.permutation(self._users)
+        for start in range(0, len(order), self._batch_size):
+            users = np.sort(order[start : start + self._batch_size])
+            divergence = self._divergence(users, draw)
+            self._optimiser.step(divergence)
+            total += float(divergence.detach()) * len(users)
+        return total / len(self._users)
 
-    def _risk(
-        self, tower: Headed, batch: ImpressionBatch, prices: Tensor, held_out: HeldOut | None
-    ) -> Tensor:
-        """The weighted sum of the heads' mean losses, plus the L2 penalty."""
-        logits, norm = tower.logits_with_norm(batch.context, batch.items)
-        device = batch.items.device
-        open_pairs = torch.ones(batch.items.shape) if held_out is None else held_out.open_pairs(batch)
-        losses = softplus(logits) - head_targets(batch) * logits
-        elsewhere = self._elsewhere[batch.rows].to(device)
-        counts = head_weights(batch, open_pairs.to(device), elsewhere) * prices.to(device)
-        return (counts * losses).sum() + self._training.l2 * norm * prices.sum()
+    def _divergence(self, users: NDArray[np.int64], draw: np.random.Generator) -> Tensor:
+        """The mean divergence of the tower from the library over these users."""
+        device, drawn = device_of(self.scorer), self._sampler.draw(draw)
+        items = drawn.items.numpy()
+        clicked = self._clicked.contains(np.repeat(users, len(items)), np.tile(items, len(users)))
+        shift = torch.from_numpy(clicked).view(len(users), -1) * _NEVER - drawn.log_chances
+        context, library = self._context(users, draw), self._teacher.scorer
+        with torch.no_grad():
+            wanted = (library.score(context, drawn.items[None]) + shift).log_softmax(1)
+        here = Context(context.users.to(device), context.histories.to(device))
+        scores = self.scorer.score(here, drawn.items[None].to(device))
+        found = (scores + shift.to(device)).log_softmax(1)
+        return kl_div(found, wanted.to(device), log_target=True, reduction="batchmean")
 
-    @torch.no_grad()
-    def _stack(self, tower: Headed, held_out: HeldOut) -> Stack:
-        """The weights of the heads by held-out impressions; see `learner` for the last column."""
-        tower.eval()
-        device, parts = device_of(tower), []
-        for start in range(0, len(held_out.rows), _PAIRS_AT_ONCE):
-            some = slice(start, start + _PAIRS_AT_ONCE)
-            context = self._batches.context(held_out.rows[some], tower.history_length)
-            context = Context(context.users.to(device), context.histories.to(device))
-            own = tower.users(context.users)
-            logits = tower.logits(context, held_out.items[some, None].to(device))[:, 0] - own
-            parts.append(torch.cat([logits, own[:, [RELEVANCE]]], dim=1))
-        scores = torch.cat(parts).double().cpu().numpy()
-        return stack_heads(np.asarray(scores), held_out.clicks, self._settings.stack_ridge)
-
-    def players(self) -> dict[str, nn.Module]:
-        """The towers that are chosen from, and what was found of them."""
-        return {"towers": self._towers, "found": self._record}
+    def _context(self, users: NDArray[np.int64], draw: np.random.Generator) -> Context:
+        """These users, some after the whole history and some after a random part of it."""
+        histories, longest = self._train.histories, self.scorer.history_length
+        whole = histories.lengths[users]
+        kept = np.where(draw.random(len(users)) < _WHOLE, whole, draw.integers(whole + 1))
+        past = np.empty((len(users), 0), dtype=np.int64)
+        if longest:
+            past = histories.between(histories.starts[users], histories.starts[users] + kept, longest)
+        return Context(torch.from_numpy(users), torch.from_numpy(past.astype(np.int64)))
 
     def optimisers(self) -> dict[str, Optimiser]:
-        """Those of the deployed tower and of all others."""
-        return {str(n): optimiser for n, optimiser in enumerate(self._optimisers)}
+        """That of the tower."""
+        return {"tower": self._optimiser}
 
-    def auxiliary_state(self) -> dict[str, Tensor]:
-        """Nothing: what is deployed is all that is kept."""
-        return {}
+    def live_state(self) -> dict[str, Tensor]:
+        """Its own, and that of the library."""
+        return super().live_state() | add_prefix("teacher", self._teacher.live_state())
 
-
-class _Record(nn.Module):
-    """Held-out loss after each epoch, then the weights of the heads, for each mix; and which was chosen."""
-
-    losses: Tensor  # (epochs, mixes, 1 + heads)
-    chosen: Tensor  # (2,) epoch from 0, and mix
-
-    def __init__(self, epochs: int, mixes: int) -> None:
-        super().__init__()
-        self.register_buffer("losses", torch.full((epochs, mixes, 1 + HEADS), torch.inf))
-        self.register_buffer("chosen", torch.zeros(2, dtype=torch.long))
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go back to a state, the library too."""
+        super().load_state(state)
+        self._teacher.load_state(strip_prefix("teacher", state))
 
 
-def _mix_of(penalty: float) -> tuple[float, float, float]:
-    """The losses of r + penalty * e, the larger weight one."""
-    most = max(1.0, penalty)
-    return penalty / most, 1 / most, 0.0
-
-
-def _another(scorer: Scorer, train: Interactions, rng: Rng, number: int) -> Headed:
-    """A tower of the same kind with a start of its own."""
-    tower = type(scorer)(scorer.settings, scorer.sizes)
-    tower.initialise(train, rng.child("tower", number))
-    return with_heads(tower, HEADS, "sum")
+def _task_of_library(task: TrainingTask, settings: LibrarySettings) -> TrainingTask:
+    """The library's own task: batches of its own size, and a factorisation that holds all of its members."""
+    rank = len(members_of(settings)) * settings.member_dim
+    teacher = Factorization(FactorizationSettings(embedding_dim=rank), task.scorer.sizes)
+    teacher.initialise(task.train, task.rng)
+    return replace(task, scorer=teacher, training=task.training.model_copy(update={"batch_size": 0}))
