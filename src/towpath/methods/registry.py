@@ -72,8 +72,8 @@ _ALL: tuple[Method[Any], ...] = (  # each has settings of its own
         transport_learner,
         # What f is about to show is rarely among uniform negatives, so one in three comes from there.
         training={"hard_negatives": 1},
-        # Another model than mf learns from the library, which knows more than its halves alone would.
-        on_impressions={"ncf": {"pretrain_epochs": 0}},
+        # Another model than mf learns from the library: its halves need no start, nor the library its epochs.
+        on_impressions={"ncf": {"pretrain_epochs": 0}, "attention": {"epochs": 100}},
         refuse=refuse_no_game,
         grid={**grids.FIT, **grids.TRANSPORT},
         # Only the game has players, and where there are impressions it must be asked for.
