@@ -51,6 +51,7 @@ class TowerLearner(Learner):
         self.scorer, self._train, self._rng = task.scorer, task.train, task.rng
         self._priced = settings.priced
         self._teacher = ImpressionLearner(_task_of_library(task, settings), settings)
+        self.scorer.remarks = (*self.scorer.remarks, *self._teacher.scorer.remarks)
         self._lessons = -(-self._teacher.own_epochs // _LIBRARY_EPOCHS)
         self._epochs = min(task.training.epochs, settings.tower_epochs)
         self._optimiser = Optimiser([task.scorer], settings.tower_rate, task.training.clip_norm)
