@@ -46,7 +46,7 @@ def pair_scores(parts: Parts, layers: Sequence[Layer]) -> tuple[Tensor, Tensor]:
 
     Where there are no shares, that sum is zero.
     """
-    parts = Parts(*(None if t is None else t.contiguous() for t in parts))
+    parts = Parts._make(None if t is None else t.contiguous() for t in parts)
     flat = [tensor for layer in layers for tensor in layer]
     if not torch.is_grad_enabled():
         return _forward(parts, flat)[:2]

@@ -140,7 +140,7 @@ class Mlp(Scorer):
         The penalty is on the products: one on the vectors alone would only make the layers grow.
         """
         users, once = self.tables.users_once(context.users), self.tables.items_once(items)
-        of_user, of_item = self.first.weight.split(self.settings.embedding_dim, dim=1)
+        of_user, of_item = self.first.weight.chunk(2, dim=1)  # sides have vectors of the same length
         user = users.vectors @ of_user.T
         layers = self.settings.layer_charge * self.tower.squared_weights()
         if once is None:  # somebody wants to hear of every pair
