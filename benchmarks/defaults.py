@@ -182,15 +182,15 @@ def _compare(name: str, options: argparse.Namespace) -> str:
     plain = runs["plain"]
     cells = [
         *(f"{100 * hit:.2f}" for hit in hits.values()),
-        _gap(runs, "plain", PEER),
-        _gap(runs, "transport", "plain"),
+        gap(runs, "plain", PEER),
+        gap(runs, "transport", "plain"),
         f"{100 * np.mean([run['sampled'] for run in plain]):.1f}",
         f"{np.mean([run['seconds'] for run in plain]):.0f}",
     ]
     return f"| {name} | " + " | ".join(cells) + " |"
 
 
-def _gap(runs: dict[str, list[dict[str, Any]]], a: str, b: str) -> str:
+def gap(runs: dict[str, list[dict[str, Any]]], a: str, b: str) -> str:
     """By how much a is above b, with the paired interval."""
     evaluations = {
         label: [
