@@ -1,7 +1,7 @@
 """Default attention, ncf and wide_deep against RecTools' and RecBole's defaults of the same models.
 
     python -m benchmarks.default_models compare --data-dir DIR [--sets ml-100k lastfm-2k] [--seeds 3]
-    python -m benchmarks.default_models choose --model ncf --data-dir DIR [--sets ...] [--seeds 1]
+    python -m benchmarks.default_models choose --models ncf --data-dir DIR [--sets ...] [--seeds 1]
 
 `compare` fits ours and the peers' (in the environments that `benchmarks.peer_environments` makes) on the same
 split, takes the ten best items of every user of the test part, items that were seen hidden, and scores all
@@ -61,9 +61,16 @@ PEERS = (
 OURS: dict[str, dict[str, Any]] = {"attention": {}, "ncf": {}, "wide_deep": {"side_features": False}}
 # Each candidate differs from the defaults in what it names.
 CANDIDATES: dict[str, tuple[dict[str, Any], ...]] = {
-    "ncf": ({},),
-    "wide_deep": ({},),
-    "attention": ({},),
+    "attention": ({}, {"dropout": 0.1}, {"dropout": 0.3}, {"heads": 2}, {"weight_average": 0.8}),
+    "ncf": (
+        {},
+        {"negatives": 10},
+        {"negatives": 20, "l2": 0.0015},
+        {"learning_rate": 0.001},
+        {"embedding_dim": 64},
+        {"patience": 10},
+    ),
+    "wide_deep": ({}, {"negatives": 10}, {"negatives": 20, "l2": 0.0015}, {"l2": 0.0005}, {"patience": 10}),
 }
 COMPARED = (
     "set", "model", "Hit@10", "NDCG@10", "seconds", "peer", "its Hit@10", "its NDCG@10", "its seconds",

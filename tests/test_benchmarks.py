@@ -4,7 +4,15 @@ import ast
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from small import small_split
+from towpath.evaluation.evaluate import evaluate
+from towpath.models.registry import build
+from towpath.models.scorer import sizes_of
+from towpath.ranking.lists import top_k_lists
+from towpath.rng import Rng
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted(
@@ -47,3 +55,17 @@ def test_a_row_of_the_peers_table_has_medians_ranges_and_a_verdict(monkeypatch: 
         "| 3 s | 4 s | RecBole | 0.75 | 0.5 | **no** |"
     )
     assert peers.to_row([peers.Line("epoch", 3, None, "RecBole", 0.5)]).endswith("| – | 0.5 | not measured |")
+
+
+def test_lists_of_all_packages_are_scored_like_the_full_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    scored = import_module("benchmarks.default_models").scored
+    split = small_split()
+    scorer = build("mf", {"embedding_dim": 4}, sizes_of(split.train))
+    scorer.initialise(split.train, Rng(0))
+    lists = top_k_lists(scorer, split.test.users.astype(np.int64), split.before_test.histories, 10).items
+    found, expected = scored(split, lists), evaluate(scorer, split)
+    assert found["users"] == expected.users.tolist()
+    np.testing.assert_allclose(found["hits"], expected.per_user["hit"])
+    np.testing.assert_allclose(found["ndcgs"], expected.per_user["ndcg"])
+    assert 0 < np.mean(found["hits"]) < 1
