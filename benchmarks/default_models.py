@@ -61,7 +61,7 @@ PEERS = (
 OURS: dict[str, dict[str, Any]] = {"attention": {}, "ncf": {}, "wide_deep": {"side_features": False}}
 # Each candidate differs from the defaults in what it names.
 CANDIDATES: dict[str, tuple[dict[str, Any], ...]] = {
-    "attention": ({}, {"dropout": 0.1}, {"dropout": 0.3}, {"heads": 2}, {"weight_average": 0.8}),
+    "attention": ({}, {"dropout": 0.1}, {"dropout": 0.3}, {"heads": 2}),
     "ncf": (
         {},
         {"negatives": 10},
