@@ -24,6 +24,7 @@ from torch.nn import functional
 from towpath.kernels import batch_shuffle, compiled, heads, inner_products, lazy_adam, ordering
 from towpath.kernels.batch_shuffle import BatchAssignment, assign_batches
 from towpath.kernels.catalogue import rank_catalogue
+from towpath.kernels.impression_rows import ImpressionColumns, impression_rows, impression_rows_plainly
 from towpath.kernels.inner_products import arrays
 from towpath.kernels.lazy_adam import Rates, move_rows
 from towpath.kernels.margin_game import MarginPairs, level_weights, line_slopes
@@ -316,7 +317,10 @@ def no_prefetch(loop: Any) -> Any:
 
 
 def library_of_heads() -> list[Row]:
-    """A batch of the library of transport on impressions: 9 members with three heads (compiled_heads)."""
+    """A batch of the library of transport on impressions: 9 members with three heads.
+
+    compiled_heads and compiled_block, and impression_rows, which gathers the batch.
+    """
     rng, members, n_heads, dim = draws(), 9, 3, 16
     width = members * (dim + n_heads)
     tables = heads.Tables(
@@ -328,9 +332,26 @@ def library_of_heads() -> list[Row]:
     each = heads.MemberTask(torch.ones(n_heads, members), torch.full((members,), 0.02))
     block = heads.BlockTask(torch.arange(430), torch.arange(16), torch.ones(16, n_heads, 430))
     pairs, whole = (tables, task, each, (False, False), None), (tables, task, each, (False, False), block)
+    log = ImpressionColumns(
+        np.sort(Rng(0).numpy("users").integers(700, size=28_000)),
+        Rng(0).numpy("items").integers(400, size=28_000),
+        *np.ones((2, 28_000), "f4"),
+    )
+    rows = np.arange(0, 28_000, 41)
+    gather = (
+        "impression_rows",
+        partial(impression_rows, log, rows),
+        partial(impression_rows_plainly, log, rows),
+    )
     return [
-        (what, partial(heads.head_gradients, *given), partial(heads._by_autograd, *given))
-        for what, given in (("gradients of heads, pairs", pairs), ("gradients of heads, with a block", whole))
+        gather,
+        *(
+            (what, partial(heads.head_gradients, *given), partial(heads._by_autograd, *given))
+            for what, given in (
+                ("gradients of heads, pairs", pairs),
+                ("gradients of heads, with a block", whole),
+            )
+        ),
     ]
 
 

@@ -22,7 +22,7 @@ STATEMENTS = [
     sql.parts_by_threshold("draw", 0.8, 0.9),
 ]
 # Functions and clauses that the standard and Spark both have.
-STANDARD_FUNCTIONS = {"CAST", "COUNT", "MIN", "MAX", "SUM", "ROW_NUMBER", "COALESCE"}
+STANDARD_FUNCTIONS = {"CAST", "COUNT", "MIN", "MAX", "SUM", "ROW_NUMBER", "COALESCE", "LOWER"}
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)

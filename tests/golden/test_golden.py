@@ -33,7 +33,11 @@ def numbers_of(split: Split, fitted: dict[str, Any]) -> dict[str, Any]:
         "losses": [row["loss"] for row in done.history],
         "validation_hit": [row["validation_hit"] for row in done.history],
         "ndcg": towpath.evaluate(done, split).metrics()["ndcg"],
-        "parameters": {name: [float(p.sum()), float(p.square().sum())] for name, p in weights.items()},
+        "parameters": {
+            name: [float(p.sum()), float(p.square().sum())]
+            for name, p in weights.items()
+            if not name.endswith(".inputs.bias")  # of keys among others, which a softmax does not see
+        },
     }
 
 
@@ -43,16 +47,16 @@ def test_floats_are_those_of_the_earlier_commit(label: str, split: Split) -> Non
     torch.set_num_threads(1)
     try:
         fitted = STORED["fits"][label]
-        assert_close(numbers_of(split, fitted), fitted["numbers"])
+        assert_close(numbers_of(split, fitted), fitted["numbers"], fitted.get("tolerance", 1e-6))
     finally:
         torch.set_num_threads(threads)
 
 
-def assert_close(found: Any, stored: Any) -> None:
-    """The same form, and numbers within a relative tolerance of 1e-6."""
+def assert_close(found: Any, stored: Any, tolerance: float) -> None:
+    """The same form, and numbers within a relative tolerance; of sums that are near zero, an absolute one."""
     if isinstance(stored, dict):
         assert found.keys() == stored.keys()
         for key, value in stored.items():
-            assert_close(found[key], value)
+            assert_close(found[key], value, tolerance)
     else:
-        assert found == pytest.approx(stored, rel=1e-6, abs=1e-9)
+        assert found == pytest.approx(stored, rel=tolerance, abs=tolerance / 1000)

@@ -225,7 +225,7 @@ class Statements:
         codes = {e: f"{e}_names.code" for e in _NAMES}
         codes["policy"] = (
             f"CASE WHEN policy_names.name = '' THEN {NO_POLICY} "
-            f"WHEN lower(policy_names.name) = 'random' THEN {RANDOM_POLICY} ELSE policy_names.code END"
+            f"WHEN LOWER(policy_names.name) = 'random' THEN {RANDOM_POLICY} ELSE policy_names.code END"
         )
         extras = "".join(
             f", {codes[e]} AS {e}" if e in codes else f", COALESCE({e}, {missing[e]}) AS {e}"

@@ -134,6 +134,6 @@ class TowerLearner(Learner):
 def _task_of_library(task: TrainingTask, settings: LibrarySettings) -> TrainingTask:
     """The library's own task: batches of its own size, and a factorisation that holds all of its members."""
     rank = len(members_of(settings)) * settings.member_dim
-    teacher = Factorization(FactorizationSettings(embedding_dim=rank), task.scorer.sizes)
+    teacher = Factorization(FactorizationSettings.model_validate({"embedding_dim": rank}), task.scorer.sizes)
     teacher.initialise(task.train, task.rng)
     return replace(task, scorer=teacher, training=task.training.model_copy(update={"batch_size": 0}))
