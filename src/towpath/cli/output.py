@@ -91,7 +91,7 @@ class Listing:
         from rich.table import Table
 
         rows = [list(row) for row in self.rows]
-        table = Table(box=box.SIMPLE_HEAD, show_header=any(self.columns))
+        table = Table(box=box.SIMPLE_HEAD, show_header=any(self.columns), show_edge=False, pad_edge=False)
         for place, name in enumerate(self.columns):
             numeric = all(isinstance(row[place], int | float) for row in rows)
             # A name or an address that is cut off is of no use: names stay whole, the rest goes on below.

@@ -140,10 +140,10 @@ def plan(names: Names, options: PaperOptions, output: Output) -> None:
     total = sum(row.hours for row in every)
     # Short enough for a terminal of 80 columns, so hours are written out; --json has the rest.
     lines: list[tuple[object, ...]] = [
-        (row.folder, row.fits, row.stored, row.earlier, f"{row.hours:6.2f}") for row in every
+        (row.folder, row.fits, row.stored, row.earlier, f"{row.hours:.2f}") for row in every
     ]
     counts = (sum(getattr(row, name) for row in every) for name in ("fits", "stored", "earlier"))
-    lines.append(("all", *counts, f"{total:6.2f}"))
+    lines.append(("all", *counts, f"{total:.2f}"))
     wall = f"{total / options.jobs:.1f} hours with --jobs {options.jobs}"
     title = f"About {total:.1f} processor hours are missing: {wall}"
     output.show(result, Listing(title, ("page", "fits", "stored", "earlier", "hours"), lines))
