@@ -20,6 +20,9 @@ from towpath.kernels.threads import run
 
 # Pairs that pass through the layers at once where torch multiplies.
 _PAIRS_AT_ONCE = 2048
+# The penalty shrinks the weights of a unit that is never active for ever, down to numbers (below 1e-38) with
+# which processors multiply ten times slower. What is below this counts as zero: no score can tell.
+_NOTHING = 1e-20
 
 
 class Layer(NamedTuple):
@@ -56,7 +59,7 @@ def pair_scores(parts: Parts, layers: Sequence[Layer]) -> tuple[Tensor, Tensor]:
 
 def catalogue_scores(user: Tensor, item: Tensor, layers: Sequence[Layer]) -> Tensor:
     """Scores (b, n) of users' parts (b, h) with all of the items' parts (n, h); no gradients, any device."""
-    scores = user.new_empty(len(user), len(item))
+    scores, layers = user.new_empty(len(user), len(item)), [_cleared(layer) for layer in layers]
     if not usable(user, item):
         _fill_in_torch(user, item, layers, scores)
         return scores
@@ -64,6 +67,11 @@ def catalogue_scores(user: Tensor, item: Tensor, layers: Sequence[Layer]) -> Ten
     steps = scores.numel() * _steps(stack)
     run(_compiled().score_catalogue, steps, *arrays(user, item), stack, scores.numpy())
     return scores
+
+
+def _cleared(layer: Layer) -> Layer:
+    """The layer with zeros for weights that are as good as zero."""
+    return layer._replace(weight=layer.weight.where(layer.weight.abs() > _NOTHING, 0))
 
 
 def _fill_in_torch(user: Tensor, item: Tensor, layers: Sequence[Layer], scores: Tensor) -> None:
@@ -124,7 +132,8 @@ def _forward(
     parts: Parts, flat: Sequence[Tensor], *, keep: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Any, Any]:
     """Scores and norm; users' parts with the bias, the layers as the loops take them, and what is kept."""
-    loops, stack = _compiled(), _stack([Layer(*pair) for pair in zip(flat[::2], flat[1::2], strict=True)])
+    layers = [_cleared(Layer(*pair)) for pair in zip(flat[::2], flat[1::2], strict=True)]
+    loops, stack = _compiled(), _stack(layers)
     shifted = parts.user if parts.bias is None else parts.user + parts.bias
     scores, pairs = torch.empty(parts.places.shape), parts.places.numel()
     blocks = -(-pairs // loops.PAIRS)
