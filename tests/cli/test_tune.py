@@ -59,6 +59,29 @@ def test_machines_get_every_candidate_best_first(towpath, events: Path, search: 
     assert record["origin"]["split"] == "leave-last-two"
 
 
+def test_a_budget_says_what_was_spent_and_how_to_go_on(
+    towpath, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ["tune", events, *QUICK, *GRID, "--set", "epochs=5", "--out", tmp_path / "search", "--budget"]
+    with monkeypatch.context() as slow:
+        slow.setattr("towpath.experiments.tune._seconds", lambda candidates: 90.0)
+        little = towpath(*asked, "1")
+    assert (
+        "1.5 minutes of training and validation were spent, for a budget of 1; only the start" in little.err
+    )
+    assert "To continue the search, run again with a larger --budget." in little.err
+    assert little.out.startswith("mf by plain: 1 candidate, one seed each")
+    more = towpath(*asked, "100")
+    assert "1 trial is stored in" in more.err
+    assert "for a budget of 100: the whole grid was tried." in more.err
+    assert more.out.startswith("mf by plain: 11 candidates (8 cut short), one seed each")
+    assert "learning_rate=0.05 (cut short)" in more.out
+    kept = towpath(*asked, "100", "--json").json["candidates"]
+    assert {row["epochs"] for row in kept if row["cut_short"]} == {3}
+    assert {row["epochs"] for row in kept if not row["cut_short"]} == {5}
+    assert "| cut_short |" in (tmp_path / "search" / "trials.md").read_text(encoding="utf-8")
+
+
 def test_people_see_trials_and_the_words_to_use(towpath, events: Path, tmp_path: Path) -> None:
     asked = ["tune", events, *QUICK, "--grid", "l2=0.1", "--out", tmp_path / "search"]
     answer = towpath(*asked)

@@ -79,7 +79,8 @@ def tune(data: Data, options: TuneOptions, training: Training, prepare: Preparat
     refuse_other_folder(options.out)
     stored = len(stored_trials(options.out))
     if stored:
-        output.say(f"{stored:,} trials are stored in {options.out}; they are not repeated.")
+        are = "trial is" if stored == 1 else "trials are"
+        output.say(f"{stored:,} {are} stored in {options.out}; no trial is repeated.")
     try:
         tuned = _search(data, tuning, options, prepare, output)
     except KeyboardInterrupt:
@@ -148,12 +149,14 @@ def _show(tuned: "Tuned", commands: dict[str, str], options: TuneOptions, output
     from towpath.files import write_text
 
     words = set_words(tuned.recipe.settings)
-    rows = [_summary(candidate) for candidate in tuned.ranked]
+    rows = [_summary(candidate, tuned) for candidate in tuned.ranked]
     about = _title(tuned)
     write_text(options.out / "trials.md", _table(about, rows, tuned).markdown())
     ends = tuned.at_the_end()
     if ends:
         output.say(f"At the end of the grid: {', '.join(ends)}; try values beyond it with --grid.")
+    if options.budget is not None:
+        output.say(_spent(tuned, options, options.budget))
     title = f"{about}\nBest: {words}\nUse it: {commands['fit']}\n        {commands['compare']}\n"
     result = {
         "folder": str(options.out),
@@ -166,7 +169,17 @@ def _show(tuned: "Tuned", commands: dict[str, str], options: TuneOptions, output
     output.show(result, _short(title, rows[:_SHOWN], tuned))
 
 
-def _summary(candidate: "Candidate") -> dict[str, Any]:  # a JSON object
+def _spent(tuned: "Tuned", options: TuneOptions, budget: float) -> str:
+    """What became of the budget, and how to go on."""
+    spent = tuned.minutes / options.jobs
+    said = f"{spent:.1f} minutes of training and validation were spent, for a budget of {budget:g}"
+    if spent < budget:
+        return f"{said}: the whole grid was tried."
+    tried = "; only the start was tried" if len(tuned.candidates) == 1 else ""
+    return f"{said}{tried}. To continue the search, run again with a larger --budget."
+
+
+def _summary(candidate: "Candidate", tuned: "Tuned") -> dict[str, Any]:  # a JSON object
     """A candidate with its means over seeds; None where it could not be trained."""
     means = {metric: candidate.mean(metric) for metric in ("hit", "ndcg")}
     trials = candidate.trials
@@ -175,22 +188,27 @@ def _summary(candidate: "Candidate") -> dict[str, Any]:  # a JSON object
         **{metric: value if math.isfinite(value) else None for metric, value in means.items()},
         "epochs": sum(trial.epochs for trial in trials) / max(1, len(trials)),
         "seconds": sum(trial.seconds for trial in trials),
+        "cut_short": tuned.is_cut_short(candidate),
         "failed": candidate.failed,
     }
 
 
 def _title(tuned: "Tuned") -> str:
-    recipe, seeds = tuned.recipe, len(tuned.best.trials)
+    recipe, seeds, tried = tuned.recipe, len(tuned.best.trials), len(tuned.candidates)
     each = "one seed" if seeds == 1 else f"{seeds} seeds"
+    candidates = "candidate" if tried == 1 else "candidates"
+    if cut := sum(tuned.is_cut_short(candidate) for candidate in tuned.candidates):
+        candidates = f"{candidates} ({cut:,} cut short)"
     return (
-        f"{recipe.model_name} by {recipe.method_name}: {len(tuned.candidates):,} candidates, {each} each, "
+        f"{recipe.model_name} by {recipe.method_name}: {tried:,} {candidates}, {each} each, "
         f"by validation {tuned.tuning.metric}@10 (full)"
     )
 
 
 def _table(title: str, rows: list[dict[str, Any]], tuned: "Tuned") -> Listing:
     """All candidates with a column for each setting; what went wrong only if something did."""
-    columns = [name for name in rows[0] if name != "failed" or any(row["failed"] for row in rows)]
+    rare = ("cut_short", "failed")
+    columns = [name for name in rows[0] if name not in rare or any(row[name] for row in rows)]
     # A setting is shown as it is typed: rounded, two of them could look the same.
     typed = tuned.tuning.searched
     cells = [[str(row[name]) if name in typed else row[name] for name in columns] for row in rows]
@@ -205,8 +223,14 @@ def _short(title: str, rows: list[dict[str, Any]], tuned: "Tuned") -> Listing:
             row["ndcg"],
             round(row["epochs"]),
             round(row["seconds"]),
-            row["failed"] or " ".join(f"{name}={row[name]}" for name in tuned.tuning.searched),
+            row["failed"] or _in_words(row, tuned),
         )
         for row in rows
     ]
     return Listing(title, ("hit", "ndcg", "epochs", "seconds", "settings"), cells)
+
+
+def _in_words(row: dict[str, Any], tuned: "Tuned") -> str:
+    """The settings of a candidate, and whether it had all of its epochs."""
+    settings = " ".join(f"{name}={row[name]}" for name in tuned.tuning.searched)
+    return f"{settings} (cut short)" if row["cut_short"] else settings

@@ -1,7 +1,7 @@
 """A search for the settings with which validation is best; the test part is never looked at."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -174,6 +174,15 @@ class Tuned:
         return self.ranked[0]
 
     @property
+    def minutes(self) -> float:
+        """What training and validation of all candidates took, in all processes together."""
+        return _seconds(self.candidates) / 60
+
+    def is_cut_short(self, candidate: Candidate) -> bool:
+        """Whether a search within a budget gave it only some of the epochs."""
+        return "epochs" in candidate.values and "epochs" not in self.tuning.searched
+
+    @property
     def recipe(self) -> Recipe:
         """The recipe with the best settings."""
         return _set(self.tuning.recipe, self.best.values)
@@ -191,6 +200,12 @@ class Tuned:
         means = {f"validation_{m}": self.best.mean(m) for m in get_args(Metric)}
         selection = {"chosen_by": f"validation {self.tuning.metric}@10", "seeds": list(self.tuning.seeds)}
         return {**self.recipe.names, "settings": self.recipe.named_settings, **means, **selection}
+
+
+def _seconds(candidates: Iterable[Candidate]) -> float:
+    """What their training and validation took."""
+    trials = [trial for candidate in candidates for trial in candidate.trials]
+    return sum(trial.seconds + trial.validation_seconds for trial in trials)
 
 
 def _is_number(value: Any) -> bool:
@@ -245,8 +260,7 @@ class _Candidates:
     @property
     def seconds(self) -> float:
         """What the trials of all candidates took, those that were looked up included."""
-        trials = [trial for candidate in self.tried.values() for trial in candidate.trials]
-        return sum(trial.seconds + trial.validation_seconds for trial in trials)
+        return _seconds(self.tried.values())
 
     def scores(self, candidates: list[Values]) -> list[float]:
         """The score of each candidate."""
