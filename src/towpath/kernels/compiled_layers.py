@@ -10,16 +10,22 @@ import numpy as np
 from towpath.kernels.jit import njit
 from towpath.kernels.threads import SLOTS
 from towpath.kernels.tile_products import (
-    COLUMNS,
+    LANES,
     PAIR_ROWS,
     UNIT_ROWS,
-    across_tile,
-    downward_tile,
-    upward_tile,
+    WIDE,
+    narrow_across,
+    narrow_downward,
+    narrow_upward,
+    wide_across,
+    wide_downward,
+    wide_upward,
 )
 
 # Pairs of a block: whole tiles whose first activations are some 50 kB at usual widths.
 PAIRS = 16 * PAIR_ROWS
+# Widths are padded to multiples of it.
+PADDED_TO = LANES
 # Blocks whose gradients of the layers are added up as one, and then to those of the others, in order.
 BLOCKS = 8
 # Floats between the activations of two pairs that no one uses: a stride of a power of two crowds the cache.
@@ -34,16 +40,23 @@ class Stack(NamedTuple):
     """
 
     widths: Any  # (layers + 1,) as they are
-    padded: Any  # (layers + 1,) whole tiles
+    padded: Any  # (layers + 1,) multiples of PADDED_TO
     strides: Any  # (layers + 1,) from the activations of a pair to those of the next
     weights: Any  # (layers + 1,), the last one is where all end, as in the next two
     units: Any
     above: Any
-    up: Any  # panels of COLUMNS outputs: for each input the weights to them
-    down: Any  # panels of COLUMNS inputs: for each output the weights from them
+    up: Any  # panels of WIDE outputs, the last may have LANES: for each input the weights to them
+    down: Any  # panels of WIDE inputs, the last may have LANES: for each output the weights from them
     biases: Any
     output: Any  # (widths[-1],)
     output_bias: Any  # a number
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _place(row: int, column: int, rows: int, columns: int) -> int:
+    """Where an element of a matrix lies in its panels."""
+    before = column // WIDE * WIDE
+    return before * rows + row * min(WIDE, columns - before) + column - before
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -54,8 +67,8 @@ def pack(weight: Any, bias: Any, layer: int, to: Any) -> None:
     for i in range(weight.shape[0]):
         to.biases[to.units[layer] + i] = bias[i]
         for j in range(weight.shape[1]):
-            up[(i // COLUMNS * inputs + j) * COLUMNS + i % COLUMNS] = weight[i, j]
-            down[(j // COLUMNS * outputs + i) * COLUMNS + j % COLUMNS] = weight[i, j]
+            up[_place(j, i, inputs, outputs)] = weight[i, j]
+            down[_place(i, j, outputs, inputs)] = weight[i, j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -84,15 +97,17 @@ def _upwards(first: Any, above: Any, at: int, pairs: int, stack: Any) -> None:
     source, below = first, 0
     for layer in range(len(stack.widths) - 1):
         m, n, start = stack.strides[layer], stack.strides[layer + 1], at + PAIRS * stack.above[layer]
-        for j in range(0, stack.padded[layer + 1], COLUMNS):
+        terms, wide = stack.widths[layer], stack.padded[layer + 1] // WIDE * WIDE
+        for j in range(0, stack.padded[layer + 1], WIDE):
             panel, bias = stack.weights[layer] + j * stack.padded[layer], stack.units[layer] + j
+            # fmt: off
             for p in range(0, pairs, PAIR_ROWS):
-                # fmt: off
-                upward_tile(
-                    source, below + p * m, m, stack.up, panel, stack.biases, bias,
-                    above, start + p * n + j, n, stack.widths[layer],
-                )
-                # fmt: on
+                row, to = below + p * m, start + p * n + j
+                if j < wide:
+                    wide_upward(source, row, m, stack.up, panel, stack.biases, bias, above, to, n, terms)
+                else:
+                    narrow_upward(source, row, m, stack.up, panel, stack.biases, bias, above, to, n, terms)
+            # fmt: on
         source, below = above, start
 
 
@@ -164,20 +179,23 @@ def _downwards(
         row = slopes[start + p * n : start + p * n + outputs]
         for i in range(outputs):
             biases[i] += row[i]
-    for j in range(0, inputs, COLUMNS):
+    terms, wide = stack.widths[layer + 1], inputs // WIDE * WIDE
+    # fmt: off
+    for j in range(0, inputs, WIDE):
+        panel = weights + j * outputs
         for i in range(0, outputs, UNIT_ROWS):
-            # fmt: off
-            across_tile(
-                slopes, start + i, n, source, below + j, m, found, weights + i * inputs + j, inputs, count
-            )
-            # fmt: on
+            row, sums = start + i, weights + i * inputs + j
+            if j < wide:
+                wide_across(slopes, row, n, source, below + j, m, found, sums, inputs, count)
+            else:
+                narrow_across(slopes, row, n, source, below + j, m, found, sums, inputs, count)
         for p in range(0, count, PAIR_ROWS):
-            # fmt: off
-            downward_tile(
-                slopes, start + p * n, n, stack.down, weights + j * outputs, source, below + p * m + j,
-                to, at + p * m + j, m, stack.widths[layer + 1],
-            )
-            # fmt: on
+            row, on, place = start + p * n, below + p * m + j, at + p * m + j
+            if j < wide:
+                wide_downward(slopes, row, n, stack.down, panel, source, on, to, place, m, terms)
+            else:
+                narrow_downward(slopes, row, n, stack.down, panel, source, on, to, place, m, terms)
+    # fmt: on
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -149,7 +149,7 @@ def _stack(layers: Sequence[Layer]) -> Any:
     """The layers as the loops take them."""
     loops, (*hidden, output) = _compiled(), layers
     widths = np.array([layers[0].weight.shape[1], *(len(layer.weight) for layer in hidden)])
-    padded = -(-widths // loops.COLUMNS) * loops.COLUMNS
+    padded = -(-widths // loops.PADDED_TO) * loops.PADDED_TO
     strides = padded + loops.STEP_ASIDE
     ends = [np.cumsum([0, *sizes]) for sizes in (padded[:-1] * padded[1:], padded[1:], strides[1:])]
     panels = (np.zeros(ends[0][-1], np.float32) for _ in range(2))
