@@ -59,15 +59,15 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     split = split_leave_last_two(read(options.data, data_dir=options.data_dir).interactions)
     train = split.train
-    ours = {
-        "towpath, before": _learner(train, BEFORE),
-        "towpath, all items": _learner(train, {"softmax_negatives": 0}),
-        "towpath": _learner(train, {}),
-    }
+    recipes: dict[str, dict[str, Any]] = {"towpath": {}}
+    if not options.only_rectools:
+        recipes = {"towpath, before": BEFORE, "towpath, all items": {"softmax_negatives": 0}} | recipes
+    ours = {name: _learner(train, settings) for name, settings in recipes.items()}
     found: dict[str, list[list[float]]] = {name: [] for name in ours}
     with tempfile.TemporaryDirectory() as folder:
         write_events(split, Path(folder))
-        theirs = {peer: started for peer in PEERS if (started := _start(peer, Path(folder), options))}
+        peers = PEERS[:1] if options.only_rectools else PEERS
+        theirs = {peer: started for peer in peers if (started := _start(peer, Path(folder), options))}
         for number in range(1, options.epochs + 1):
             for peer, process in theirs.items():
                 _note(found, peer, _ask(peer, process))
@@ -75,7 +75,8 @@ def main() -> None:
                 _note(found, name, _timed(learner, number))
         for process in theirs.values():
             process.communicate()
-    for name, settings in OTHERS.items():
+    others = {} if options.only_rectools else OTHERS
+    for name, settings in others.items():
         _note(found, name, _timed(_learner(train, settings), 1))
     print(json.dumps({name: _best(seconds) for name, seconds in found.items() if seconds}, indent=2))
 
@@ -115,12 +116,13 @@ def _start(peer: str, folder: Path, options: argparse.Namespace) -> subprocess.P
     own = folder / peer
     own.mkdir()
     (own / "events.npz").symlink_to(folder / "events.npz")
+    environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}  # as it does
     return subprocess.Popen(
         [python, HERE / "peer_sasrec.py", peer, own, str(options.threads), "epochs"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"OMP_NUM_THREADS": str(options.threads)},
+        env=environment | {"OMP_NUM_THREADS": str(options.threads)},
     )
 
 
@@ -140,6 +142,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("data")
     parser.add_argument("--data-dir", type=Path)
+    parser.add_argument(
+        "--only-rectools", action="store_true", help="no other peer, and today's recipe alone"
+    )
     parser.add_argument("--rectools-python", type=Path, help="where RecTools is, if not in build/peers")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=3)

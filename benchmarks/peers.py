@@ -8,9 +8,13 @@ measurement is a process of its own, one after another, so that each has the mac
 is repeated: the table has medians with the lowest and the highest. Times of training leave evaluation out.
 Each measurement is kept in --out as it ends, so a run that was stopped goes on, --only runs some of them, and
 --minutes begins no more of them after so many; remove the folder `parts` there to measure anew. A whole run
-takes more than half an hour.
+takes about three quarters of an hour.
 The peers live in environments of their own, which `python -m benchmarks.peer_environments` makes; one that is
 missing is said to be missing.
+
+Ours wait for each other's threads as every `towpath` command does, a peer's as the peer does by default. That
+costs a peer much where other programs are busy, so the networks are also compared by processor time on one
+thread, and the table says how busy the machine was.
 """
 
 import argparse
@@ -36,20 +40,21 @@ from towpath.data.split import Split, split_leave_last_two
 
 HERE = Path(__file__).parent
 # What each process measures, in the order of a whole run; those of one peer need its environment.
-OURS = ("epochs", "curves", "ranking", "memory", "growth", "neumf", "widedeep", "game", "threads", "startup")
+ONE_THREAD = "-one"
+NETWORKS = ("neumf", "widedeep", "neumf-one", "widedeep-one")
+OURS = ("epochs", "curves", "ranking", "memory", "growth", *NETWORKS, "game", "threads", "startup")
 PEERS = {
     "implicit": "implicit",
     "recbole": "recbole",
-    "recbole-neumf": "recbole",
-    "recbole-widedeep": "recbole",
+    **{f"recbole-{name}": "recbole" for name in NETWORKS},
     "rectools": "rectools",
     "ingest": "polars",
 }
-# Medians of several seeds or repetitions already: measured in the first repetition only.
-ONCE = ("game", "threads")
+# Threads sleep while they wait for each other, as in every `towpath` command.
+PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE"}
 # In what a measurement answers: how many processes wanted a core when it began.
 LOAD = "load"
-# Part of a second thread: a data set of which an epoch takes a second.
+# For a second thread and for the game: a data set of which an epoch takes a second, and a fit some seconds.
 SMALL = "ml-100k"
 
 
@@ -60,14 +65,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if options.only != []:
-            split = split_leave_last_two(read(options.data, data_dir=options.data_dir).interactions)
-            write_events(split, folder)
+            for data, place in ((options.data, folder), (SMALL, folder / SMALL)):
+                place.mkdir(exist_ok=True)
+                write_events(split_leave_last_two(read(data, data_dir=options.data_dir).interactions), place)
         end = time.monotonic() + 60 * options.minutes
         for repeat in range(options.repeats):
             for part in (*OURS, *PEERS) if options.only is None else options.only:
                 path = parts / f"{options.data}-{repeat}-{part}.json"
-                wanted = not path.exists() and (repeat == 0 or part not in ONCE)
-                if wanted and time.monotonic() < end:
+                if not path.exists() and time.monotonic() < end:
                     load = os.getloadavg()[0]
                     found = _measure(part, folder, options)
                     if found is not None:
@@ -91,12 +96,15 @@ def _kept(parts: Path, repeat: int, options: argparse.Namespace) -> dict[str, An
 
 def _measure(part: str, folder: Path, options: argparse.Namespace) -> dict[str, Any] | None:
     """One measurement, in a process of its own."""
-    arguments = [str(folder), str(options.threads), str(options.dim)]
+    threads = 1 if part.endswith(ONE_THREAD) else options.threads
+    place = folder / SMALL if part == "game" else folder
+    arguments = [str(place), str(threads), str(options.dim)]
     data = ["--data-dir", str(options.data_dir)] if options.data_dir else []
     if part == "threads":
-        return _ask([sys.executable, "-m", "benchmarks.threads", SMALL, *data, "--json"])
+        return _ask([sys.executable, "-m", "benchmarks.threads", SMALL, *data, "--repeats", "1", "--json"])
     if part in OURS:
-        return _ask([sys.executable, "-m", "benchmarks.peer_towpath", part, *arguments])
+        name = part.removesuffix(ONE_THREAD)
+        return _ask([sys.executable, "-m", "benchmarks.peer_towpath", name, *arguments])
     return _ask_peer(part, arguments, options)
 
 
@@ -137,17 +145,19 @@ def _ask_peer(part: str, arguments: list[str], options: argparse.Namespace) -> d
         return _ask([sys.executable, "-m", "benchmarks.ingest", "--polars", *no_budget])
     if part == "rectools":
         data = ["--data-dir", str(options.data_dir)] if options.data_dir else []
-        ours = [sys.executable, "-m", "benchmarks.attention", options.data, *data]
+        ours = [sys.executable, "-m", "benchmarks.attention", options.data, *data, "--only-rectools"]
         return _ask([*ours, "--rectools-python", str(python), "--threads", str(options.threads)])
     models = {"recbole-neumf": ["NeuMF"], "recbole-widedeep": ["WideDeep"]}
-    script = HERE / f"peer_{PEERS[part]}.py"
-    return _ask([str(python), str(script), *arguments, *models.get(part, [])])
+    script, model = HERE / f"peer_{PEERS[part]}.py", models.get(part.removesuffix(ONE_THREAD), [])
+    return _ask([str(python), str(script), *arguments, *model])
 
 
 def _ask(command: list[str]) -> dict[str, Any] | None:
     """What a measurement answers, or None with what it said when it broke."""
     print("running", *command[1:4], file=sys.stderr, flush=True)
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    # Ours wait as the command line does; a peer waits as it does by default.
+    environment = os.environ | PASSIVE if command[0] == sys.executable else None
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode:
         print(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}", file=sys.stderr)
         return None

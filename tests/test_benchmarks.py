@@ -55,6 +55,26 @@ def test_a_row_of_the_peers_table_has_medians_ranges_and_a_verdict(monkeypatch: 
         "| 3 s | 4 s | RecBole | 0.75 | 0.5 | **no** |"
     )
     assert peers.to_row([peers.Line("epoch", 3, None, "RecBole", 0.5)]).endswith("| – | 0.5 | not measured |")
+    assert peers.to_row([peers.Line("epoch", 3, 4, "RecBole", None)]).endswith("| 0.75 | – | – |")
+
+
+def test_networks_are_compared_by_parts_together_and_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    peers = import_module("benchmarks.peer_lines")
+    found = {
+        "neumf": {"epoch": {"seconds": 1}, "evaluation": {"seconds": 2}},
+        "recbole-neumf": {"epoch_seconds": 10, "evaluation_seconds": 20},
+        "neumf-one": {"epoch": {"processor_seconds": 2}, "evaluation": {"processor_seconds": 3}},
+        "recbole-neumf-one": {"epoch_processor_seconds": 20, "evaluation_processor_seconds": 30},
+    }
+    rows = [(line.what, line.ours, line.theirs, line.wanted) for line in peers.networks(found)]
+    assert rows[:4] == [
+        ("epoch of NeuMF", 1, 10, None),
+        ("evaluation of NeuMF", 2, 20, None),
+        ("epoch and evaluation of NeuMF", 3, 30, 0.2),
+        ("epoch and evaluation of NeuMF, one thread, processor time", 5, 50, 0.2),
+    ]
+    assert all(line.ratio is None for line in peers.networks(found)[4:])
 
 
 def test_lists_of_all_packages_are_scored_like_the_full_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
