@@ -4,13 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from towpath.kernels.eights import add_scaled, inner_product
 from towpath.kernels.jit import njit
 
 FAST = {"reassoc", "contract", "nsz", "arcp"}
 FARTHEST = np.float32(80)  # e^80 is still a float
 # Places are unsigned: numba tests others for negative ones, and such loops do one number at a time. And no
 # loop cuts rows out of a table: numba counts who holds each, which costs more than a short loop itself.
-_1, _2, _3, _4, _5, _6, _7, _8 = (np.uint64(n) for n in range(1, 9))
+_0, _8 = np.uint64(0), np.uint64(8)
+_AT_ONCE = np.uint64(16)  # pairs whose chances are found together
 
 
 @njit(cache=True, fastmath=FAST, nogil=True, error_model="numpy", inline="always")
@@ -52,68 +54,59 @@ def exponentials(logits: Any, bits: Any, out: Any) -> None:
 
 
 @njit(cache=True, fastmath=FAST, nogil=True, error_model="numpy", inline="always")
-def _sum_of(terms: Any, first: Any, count: Any) -> Any:
-    """The sum of `count` terms from place `first` on, by eights, which a processor adds at once."""
-    total, whole = np.float32(0), first + count - count % _8
-    for j in range(first, whole, _8):
-        left = (terms[j] + terms[j + _1]) + (terms[j + _2] + terms[j + _3])
-        total += left + ((terms[j + _4] + terms[j + _5]) + (terms[j + _6] + terms[j + _7]))
-    for j in range(whole, first + count):
-        total += terms[j]
-    return total
-
-
-@njit(cache=True, fastmath=FAST, nogil=True, error_model="numpy", inline="always")
-def _spread(value: Any, out: Any, first: Any, count: Any) -> None:
-    """Put a number into `count` places of out, from `first` on, by eights."""
-    whole = first + count - count % _8
-    for j in range(first, whole, _8):
-        out[j] = value
-        out[j + _1] = value
-        out[j + _2] = value
-        out[j + _3] = value
-        out[j + _4] = value
-        out[j + _5] = value
-        out[j + _6] = value
-        out[j + _7] = value
-    for j in range(whole, first + count):
-        out[j] = value
-
-
-@njit(cache=True, fastmath=FAST, nogil=True, error_model="numpy", inline="always")
-def _find_logits(P: Any, Q: Any, u: Any, i: Any, bias: Any, members: Any, terms: Any, logits: Any) -> None:
-    """The logits (H M,) of one pair, of all heads of all members. terms: (M d,), for what comes between."""
-    outputs, size = np.uint64(len(logits)), np.uint64(len(terms))
-    dim = size // members
-    for j in range(size):
-        terms[j] = P[u, j] * Q[i, j]
+def _find_logits(
+    P: Any, p: Any, Q: Any, q: Any, bias: Any, heads: Any, members: Any, dim: Any, logits: Any, at: Any
+) -> None:
+    """The logits (H M,) of one pair, of all heads of all members; p, q and at are places."""
+    outputs, size, eights = heads * members, members * dim, dim // _8
     for m in range(members):
-        product = _sum_of(terms, m * dim, dim)
-        for k in range(m, outputs, members):
-            logits[k] = product
+        product, first = inner_product(P, p + m * dim, Q, q + m * dim, eights), m * dim
+        for j in range(first + eights * _8, first + dim):
+            product += P[p + j] * Q[q + j]
+        for h in range(heads):
+            logits[at + h * members + m] = product
     for k in range(outputs):
-        logits[k] += P[u, size + k] + Q[i, size + k] + bias[k]
+        logits[at + k] += P[p + size + k] + Q[q + size + k] + bias[k]
+
+
+@njit(cache=True, fastmath=FAST, nogil=True, error_model="numpy", inline="always")
+def _send_back(
+    P: Any, p: Any, Q: Any, q: Any, slope: Any, shrink: Any, dim: Any, to_P: Any, to_p: Any
+) -> None:
+    """Add slope Q + shrink P to to_P: what a pair sends to one vector; p, q and to_p are places."""
+    eights = dim // _8
+    add_scaled(to_P, to_p, Q, q, P, p, slope, shrink, eights)
+    for j in range(eights * _8, dim):
+        to_P[to_p + j] += slope * Q[q + j] + shrink * P[p + j]
 
 
 @njit(cache=True, fastmath=FAST, nogil=True, error_model="numpy", inline="always")
 def _find_slopes(
-    chances: Any, counts: Any, prices: Any, targets: Any, weights: Any, r: Any, c: Any, members: Any
+    chances: Any, at: Any, prices: Any, targets: Any, weights: Any, r: Any, c: Any, members: Any, counts: Any
 ) -> None:
-    """Make slopes of the chances (H M,) of a pair, and find how much it counts, price * weight: (H M,)."""
+    """Make slopes of the chances of a pair, and find how much it counts, price * weight: (H M,)."""
     for h in range(np.uint64(targets.shape[2])):
         target, weight, first = targets[r, c, h], weights[r, c, h], h * members
         for k in range(first, first + members):
             counts[k] = prices[k] * weight
-            chances[k] = counts[k] * (chances[k] - target)
+            chances[at + k] = counts[k] * (chances[at + k] - target)
 
 
 @njit(cache=True, fastmath=FAST, nogil=True, error_model="numpy", inline="always")
-def _is_counted(weights: Any, r: Any, c: Any) -> bool:
-    """Whether a pair counts for any head."""
-    counted = False
-    for h in range(np.uint64(weights.shape[2])):
-        counted |= weights[r, c, h] != 0
-    return counted
+def _send_pair(
+    P: Any, p: Any, Q: Any, q: Any, slopes: Any, at: Any, counts: Any, l2: Any, heads: Any, dim: Any,
+    to_P: Any, to_p: Any, to_Q: Any, to_q: Any,
+) -> None:  # fmt: skip
+    """What a pair sends to the vectors of all members, by its slopes (from place `at` on) and counts."""
+    members = np.uint64(len(l2))
+    for m in range(members):
+        slope, charge, j = np.float32(0), np.float32(0), m * dim
+        for h in range(heads):
+            slope += slopes[at + h * members + m]
+            charge += counts[h * members + m]
+        shrink = np.float32(2) * l2[m] * charge
+        _send_back(P, p + j, Q, q + j, slope, shrink, dim, to_P, to_p + j)
+        _send_back(Q, q + j, P, p + j, slope, shrink, dim, to_Q, to_q + j)
 
 
 @njit(cache=True, fastmath=FAST, nogil=True, error_model="numpy")
@@ -135,38 +128,34 @@ def head_gradients(
 ) -> None:
     """Add to to_P, to_Q and to_bias what every pair sends there, through every head of every member.
 
-    Shapes as in `kernels.heads`. The long loops run over all members at once.
+    Shapes as in `kernels.heads`.
     """
-    members, outputs = np.uint64(len(l2)), np.uint64(prices.size)
-    size = np.uint64(P.shape[1]) - outputs
-    dim, two = size // members, np.float32(2)
-    slopes, shrinks = np.empty(size, np.float32), np.empty(size, np.float32)
-    rooms, bits = np.empty((2, prices.size), np.float32), np.empty(prices.size, np.int32)
-    chances, counts, totals = rooms[0], rooms[1], np.zeros(prices.size, np.float32)
+    heads, members, width = np.uint64(prices.shape[0]), np.uint64(prices.shape[1]), np.uint64(P.shape[1])
+    outputs, rows = heads * members, np.uint64(len(users))
+    size = width - outputs
+    dim = size // members
+    rooms, bits = np.zeros((2, _AT_ONCE * outputs), np.float32), np.empty(_AT_ONCE * outputs, np.int32)
+    logits, chances = rooms[0], rooms[1]
+    counts, totals = np.empty(outputs, np.float32), np.zeros(outputs, np.float32)
     flat_bias, flat_prices = bias.reshape(bias.size), prices.reshape(prices.size)
-    for r in range(np.uint64(len(users))):
-        u, to_u = np.uint64(users[r]), np.uint64(user_places[r])
-        for c in range(np.uint64(items.shape[1])):
-            if not _is_counted(weights, r, c):
-                continue
-            i, to_i = np.uint64(items[r, c]), np.uint64(item_places[r, c])
-            _find_logits(P, Q, u, i, flat_bias, members, slopes, counts)
-            sigmoids(counts, bits, chances)
-            _find_slopes(chances, counts, flat_prices, targets, weights, r, c, members)
-            for m in range(members):
-                slope, charge = np.float32(0), np.float32(0)
-                for k in range(m, outputs, members):
-                    slope += chances[k]
-                    charge += counts[k]
-                _spread(slope, slopes, m * dim, dim)
-                _spread(two * l2[m] * charge, shrinks, m * dim, dim)
-            for k in range(outputs):
-                to_P[to_u, size + k] += chances[k]
-                to_Q[to_i, size + k] += chances[k]
-                totals[k] += chances[k]
-            for j in range(size):
-                to_P[to_u, j] += slopes[j] * Q[i, j] + shrinks[j] * P[u, j]
-                to_Q[to_i, j] += slopes[j] * P[u, j] + shrinks[j] * Q[i, j]
+    P, Q, to_P, to_Q = P.reshape(P.size), Q.reshape(Q.size), to_P.reshape(to_P.size), to_Q.reshape(to_Q.size)
+    for c in range(np.uint64(items.shape[1])):
+        for start in range(_0, rows, _AT_ONCE):
+            here = min(_AT_ONCE, rows - start)
+            for n in range(here):
+                p, q = np.uint64(users[start + n]) * width, np.uint64(items[start + n, c]) * width
+                _find_logits(P, p, Q, q, flat_bias, heads, members, dim, logits, n * outputs)
+            sigmoids(logits, bits, chances)
+            for n in range(here):
+                r, at = start + n, n * outputs
+                p, to_p = np.uint64(users[r]) * width, np.uint64(user_places[r]) * width
+                q, to_q = np.uint64(items[r, c]) * width, np.uint64(item_places[r, c]) * width
+                _find_slopes(chances, at, flat_prices, targets, weights, r, c, members, counts)
+                _send_pair(P, p, Q, q, chances, at, counts, l2, heads, dim, to_P, to_p, to_Q, to_q)
+                for k in range(outputs):
+                    to_P[to_p + size + k] += chances[at + k]
+                    to_Q[to_q + size + k] += chances[at + k]
+                    totals[k] += chances[at + k]
     to_bias += totals.reshape(to_bias.shape)
 
 
