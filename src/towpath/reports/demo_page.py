@@ -3,9 +3,9 @@
 import numpy as np
 
 from towpath.experiments.demo import BASELINE, ROUNDS, SEEDS, Demonstration, DemoResult, K
-from towpath.reports.figures import Figure, draw_dots
+from towpath.reports.figures import ACCENT, INK, QUIET, Figure, draw_dots
 from towpath.reports.intervals import mean_interval
-from towpath.reports.lines import Axes, draw_lines
+from towpath.reports.lines import DASHED, DOTTED, SOLID, Axes, draw_lines
 from towpath.reports.page import Page, Section
 from towpath.reports.tables import Cell, Table
 from towpath.stats.estimate import Estimate
@@ -29,6 +29,13 @@ _STORY = {
     "transport": "Transport learns both questions on one representation and lets held-out impressions say "
     "how much each counts: {untried:.0%} never tried, {clicks:.2f} clicks.",
 }
+# A recommender looks the same in all charts.
+_LINES = {
+    "transport": (ACCENT, SOLID),
+    "plain": (INK, SOLID),
+    "imitation": (QUIET, SOLID),
+    "shown": (QUIET, DOTTED),
+}
 _BARS = "95 % normal interval over users"
 # Points of the curve of what was shown: enough for the eye.
 _POINTS = 80
@@ -49,8 +56,8 @@ def demo_page(demo: Demonstration) -> Page:
             _overlap_section(demo),
             _NEXT,
         ),
-        footer="Made by towpath demo on one simulated world; in another the order may be another. What is "
-        f"trained step by step was trained with {SEEDS} seeds. Intervals are over {evaluated:,} users.",
+        footer="Made by towpath demo on one simulated world; in another the order may be another. All but "
+        f"popularity were trained with {SEEDS} seeds. Intervals are over {evaluated:,} users.",
     )
 
 
@@ -190,10 +197,10 @@ def _place(demo: Demonstration, user: int, item: int) -> str:
 def _loop_section(demo: Demonstration) -> Section:
     first, last = (demo.rounds_of(BASELINE)[place] for place in (0, -1))
     text = (
-        f"Now {', '.join(demo.arms)} are switched on. Each shows everyone a list of {K}, users click as they "
-        "truly would, the clicks go into its own log, and it is trained again on that. What was clicked is "
-        f"not shown again, so even perfect lists earn less every time: {first.best:.2f} clicks in the first "
-        f"round of {BASELINE}, {last.best:.2f} in the last."
+        f"Now {', '.join(demo.arms[:-1])} and {demo.arms[-1]} are switched on. Each shows everyone a list of "
+        f"{K}, users click as they truly would, the clicks go into its own log, and it is trained again on "
+        "that. What was clicked is not shown again, so even perfect lists earn less every time: "
+        f"{first.best:.2f} clicks in the first round of {BASELINE}, {last.best:.2f} in the last."
     )
     gap = (
         f"Compare this with the metric on its own log. Before its first round {BASELINE} was promised a hit "
@@ -205,6 +212,7 @@ def _loop_section(demo: Demonstration) -> Section:
         {arm: [(float(one.number), one.relevance) for one in demo.rounds_of(arm)] for arm in demo.arms},
         Axes("round", f"true clicks on a list of {K}"),
         "What each truly earns, round by round, when it lives on its own log.",
+        _LINES,
     )
     hits = draw_lines(
         {
@@ -213,8 +221,10 @@ def _loop_section(demo: Demonstration) -> Section:
             for arm, of_arm in ((arm, demo.rounds_of(arm)) for arm in demo.arms)
         },
         Axes("round", f"Hit@{K} in %"),
-        "The usual test on each one's own log before every round, and the same test on clicks that come by "
-        "taste alone.",
+        "Solid: the usual test on each one's own log before every round. Dashed: the same test on clicks "
+        "that come by taste alone.",
+        {f"{arm}, promised": look for arm, look in _LINES.items()}
+        | {f"{arm}, true": (colour, DASHED) for arm, (colour, _) in _LINES.items()},
     )
     return Section("Round after round", (text, gap), (loop_table(demo),), (earned, hits))
 
@@ -253,6 +263,7 @@ def _overlap_section(demo: Demonstration) -> Section:
         {n: [(100 * one.exploration, one.clicks[n]) for one in demo.overlap] for n in names},
         Axes("% of the log drawn at random", f"true clicks on a list of {K}", whole=False),
         "True clicks of each recommender as the log covers more; one world and one seed each.",
+        _LINES,
     )
     return Section("From no overlap to full", (text,), (overlap_table(demo),), (chart,))
 

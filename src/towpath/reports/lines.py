@@ -7,11 +7,13 @@ from typing import Any
 from towpath.reports.figures import ACCENT, INK, PADDING, QUIET, Figure, charts_available, to_svg
 
 _LABEL = 17.0  # height of a name in pixels
-_STYLES = ((ACCENT, [1, 0]), (INK, [1, 0]), (QUIET, [1, 0]), (QUIET, [2, 3]), (INK, [6, 4]), (ACCENT, [6, 4]))
+SOLID, DOTTED, DASHED = (1, 0), (2, 3), (6, 4)
+_STYLES = ((ACCENT, SOLID), (INK, SOLID), (QUIET, SOLID), (QUIET, DOTTED), (INK, DASHED), (ACCENT, DASHED))
 # More points than this are drawn as a line alone, and not each gets a mark on the axis.
 _DOTS = 10
 
 Points = Sequence[tuple[float, float]]
+Style = tuple[str, tuple[int, int]]  # the colour of a line and its dashes
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,10 @@ class Axes:
         return 24 if self.small else 60
 
 
-def draw_lines(lines: Mapping[str, Points], axes: Axes, caption: str) -> Figure:
-    """One line for each name through its points (x, y)."""
+def draw_lines(
+    lines: Mapping[str, Points], axes: Axes, caption: str, styles: Mapping[str, Style] | None = None
+) -> Figure:
+    """One line for each name through its points (x, y); names without a style get one by their place."""
     if not charts_available():
         return Figure(None, caption, axes.small)
     import altair as alt
@@ -52,7 +56,8 @@ def draw_lines(lines: Mapping[str, Points], axes: Axes, caption: str) -> Figure:
     scales = _scales(lines, axes, (low, high))
     layers = mark_layers(axes, scales[0])
     for place, (name, points) in enumerate(lines.items()):
-        layers += _line(place, points, scales, (name, points[-1][0], heights[place]))
+        style = (styles or {}).get(name, _STYLES[place % len(_STYLES)])
+        layers += _line(style, points, scales, (name, points[-1][0], heights[place]))
     width, height = axes.size
     padding = {**PADDING, "right": axes.room}
     chart = alt.layer(*layers).properties(width=width, height=height, padding=padding)
@@ -121,17 +126,17 @@ def _scales(lines: Mapping[str, Points], axes: Axes, ends: tuple[float, float]) 
 
 
 def _line(
-    place: int, points: Points, scales: tuple[Any, Any], label: tuple[str, float, float]
+    style: Style, points: Points, scales: tuple[Any, Any], label: tuple[str, float, float]
 ) -> list[Any]:  # altair has no types
     import altair as alt
 
-    colour, dash = _STYLES[place % len(_STYLES)]
+    colour, dash = style
     x, y = scales
     dots = len(points) <= _DOTS and {"color": colour}
     base = alt.Chart(alt.InlineData(values=[{"x": x, "y": y} for x, y in points])).encode(x=x, y=y)
     name = alt.Chart(alt.InlineData(values=[dict(zip(("name", "x", "y"), label, strict=True))]))
     return [
-        base.mark_line(color=colour, strokeDash=dash, strokeWidth=2, point=dots),
+        base.mark_line(color=colour, strokeDash=list(dash), strokeWidth=2, point=dots),
         name.mark_text(align="left", dx=8, color=INK, fontSize=12).encode(x=x, y=y, text="name:N"),
     ]
 
