@@ -319,7 +319,7 @@ def no_prefetch(loop: Any) -> Any:
 def library_of_heads() -> list[Row]:
     """A batch of the library of transport on impressions: 9 members with three heads.
 
-    compiled_heads and compiled_block, and impression_rows, which gathers the batch.
+    compiled_heads, with eights, and compiled_block; and impression_rows, which gathers the batch.
     """
     rng, members, n_heads, dim = draws(), 9, 3, 16
     width = members * (dim + n_heads)
