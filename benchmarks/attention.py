@@ -62,7 +62,7 @@ def main() -> None:
     recipes: dict[str, dict[str, Any]] = {"towpath": {}}
     if not options.only_rectools:
         recipes = {"towpath, before": BEFORE, "towpath, all items": {"softmax_negatives": 0}} | recipes
-    ours = {name: _learner(train, settings) for name, settings in recipes.items()}
+    ours = {name: learner_of(train, settings) for name, settings in recipes.items()}
     found: dict[str, list[list[float]]] = {name: [] for name in ours}
     with tempfile.TemporaryDirectory() as folder:
         write_events(split, Path(folder))
@@ -72,12 +72,12 @@ def main() -> None:
             for peer, process in theirs.items():
                 _note(found, peer, _ask(peer, process))
             for name, learner in ours.items():
-                _note(found, name, _timed(learner, number))
+                _note(found, name, timed(learner, number))
         for process in theirs.values():
             process.communicate()
     others = {} if options.only_rectools else OTHERS
     for name, settings in others.items():
-        _note(found, name, _timed(_learner(train, settings), 1))
+        _note(found, name, timed(learner_of(train, settings), 1))
     print(json.dumps({name: _best(seconds) for name, seconds in found.items() if seconds}, indent=2))
 
 
@@ -87,7 +87,7 @@ def _note(found: dict[str, list[list[float]]], name: str, seconds: list[float]) 
     print(f"{name}: {seconds[0]:.1f} s, {seconds[1]:.1f} s of the processor", file=sys.stderr, flush=True)
 
 
-def _learner(train: Interactions, settings: dict[str, Any]) -> PlainLearner:
+def learner_of(train: Interactions, settings: dict[str, Any]) -> PlainLearner:
     alike = {"history_length": LENGTH, "embedding_dim": DIM, "blocks": 2, "heads": 1, "windows": "last"}
     asked = alike | settings
     resolved = Recipe("attention", "plain", asked).resolve()
@@ -96,7 +96,7 @@ def _learner(train: Interactions, settings: dict[str, Any]) -> PlainLearner:
     return PlainLearner(TrainingTask(scorer, train, resolved.training, Rng(0)))
 
 
-def _timed(learner: PlainLearner, number: int) -> list[float]:
+def timed(learner: PlainLearner, number: int) -> list[float]:
     wall, used = time.perf_counter(), time.process_time()
     learner.epoch(number)
     return [time.perf_counter() - wall, time.process_time() - used]

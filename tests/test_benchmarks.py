@@ -89,3 +89,11 @@ def test_lists_of_all_packages_are_scored_like_the_full_protocol(monkeypatch: py
     np.testing.assert_allclose(found["hits"], expected.per_user["hit"])
     np.testing.assert_allclose(found["ndcgs"], expected.per_user["ndcg"])
     assert 0 < np.mean(found["hits"]) < 1
+
+
+def test_what_was_tried_is_compared_with_the_default_by_the_lowest_round() -> None:
+    tried = import_module("benchmarks.attention_tried")
+    head, default, slower = tried.rows_of({tried.DEFAULT: [2.0, 1.0], "all items": [4.0, 2.5]})
+    assert head[-1] == "times the default"
+    assert default == [tried.DEFAULT, "1.00", "1.00 to 2.00", "1.00"]
+    assert slower == ["all items", "2.50", "2.50 to 4.00", "2.50"]
