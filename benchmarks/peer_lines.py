@@ -26,26 +26,56 @@ class Line:
         return self.ours / self.theirs if self.ours is not None and self.theirs else None
 
 
+@dataclass(frozen=True)
+class Row:
+    """The repetitions of one comparison: ours, theirs and their ratios, as far as they were measured."""
+
+    line: Line
+    ours: list[float]
+    theirs: list[float]
+    ratios: list[float]
+
+    @property
+    def verdict(self) -> str:
+        if not self.ratios:
+            return "not measured"
+        if self.line.wanted is None:
+            return "–"
+        return "yes" if median(self.ratios) <= self.line.wanted else "no"
+
+    @property
+    def wanted(self) -> str:
+        return "–" if self.line.wanted is None else f"{self.line.wanted:.3g}"
+
+
+def row_of(repeated: Sequence[Line]) -> Row:
+    """The repetitions of one comparison together."""
+    columns = zip(*((line.ours, line.theirs, line.ratio) for line in repeated), strict=True)
+    return Row(repeated[0], *([v for v in column if v is not None] for column in columns))
+
+
 def to_row(repeated: Sequence[Line]) -> str:
-    """A row of the table from the repetitions of one comparison."""
-    return f"| {' | '.join(to_cells(repeated))} |"
+    """A row of the table: what, ours, theirs, who, ratio, wanted, reached; medians and their range."""
+    row = row_of(repeated)
+    line, unit = row.line, f" {row.line.unit}"
+    verdict = "**no**" if row.verdict == "no" else row.verdict
+    numbers = _shown(row.ours, unit), _shown(row.theirs, unit), line.peer, _shown(row.ratios, "")
+    return f"| {' | '.join((line.what, *numbers, row.wanted, verdict))} |"
+
+
+COLUMNS = ("what", "towpath", "other", "who", "ratio", "lowest", "highest", "target", "reached")
 
 
 def to_cells(repeated: Sequence[Line]) -> list[str]:
-    """What, ours, theirs, who, ratio, wanted, reached: medians, and in brackets their range."""
-    one = repeated[0]
-    ours, theirs, ratios = (
-        [v for v in column if v is not None]
-        for column in zip(*((line.ours, line.theirs, line.ratio) for line in repeated), strict=True)
-    )
-    if not ratios:
-        verdict = "not measured"
-    elif one.wanted is None:
-        verdict = "–"
-    else:
-        verdict = "yes" if median(ratios) <= one.wanted else "**no**"
-    cells = [_shown(ours, f" {one.unit}"), _shown(theirs, f" {one.unit}"), one.peer, _shown(ratios, "")]
-    return [one.what, *cells, "–" if one.wanted is None else f"{one.wanted:.3g}", verdict]
+    """The same for a file, under COLUMNS: medians, and the lowest and the highest ratio."""
+    row = row_of(repeated)
+    unit, ratios = f" {row.line.unit}", row.ratios
+    spread = [_shown(found[:1], "") for found in (sorted(ratios), sorted(ratios, reverse=True))]
+    medians = [
+        _shown([median(values)] if values else [], end)
+        for values, end in ((row.ours, unit), (row.theirs, unit), (ratios, ""))
+    ]
+    return [row.line.what, *medians[:2], row.line.peer, medians[2], *spread, row.wanted, row.verdict]
 
 
 def lines(found: dict[str, Any]) -> list[Line]:
@@ -95,12 +125,12 @@ def networks(found: dict[str, Any]) -> list[Line]:
         theirs = [at(found, f"recbole-{name}", f"{what}_seconds") for what in both]
         alone = zip(both, ours, theirs, strict=True)
         rows += [Line(f"{what} of {peer}", own, other, f"RecBole {peer}", None) for what, own, other in alone]
-        title = f"epoch and evaluation of {peer}"
+        title = f"{peer}, both"
         rows.append(Line(title, added(ours), added(theirs), f"RecBole {peer}", 0.2))
         # Next to other jobs wall-clock seconds say little, and neither do those of threads that wait.
         ours = [at(found, f"{name}-one", what, "processor_seconds") for what in both]
         theirs = [at(found, f"recbole-{name}-one", f"{what}_processor_seconds") for what in both]
-        title += ", one thread, processor time"
+        title += " on one thread, processor time"
         rows.append(Line(title, added(ours), added(theirs), f"RecBole {peer}", 0.2))
     return rows
 

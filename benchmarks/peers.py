@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.peer_environments import ROOT, interpreter
-from benchmarks.peer_lines import at, lines, to_cells, to_row
+from benchmarks.peer_lines import COLUMNS, at, lines, to_cells, to_row
 from towpath.data.sources import read
 from towpath.data.split import Split, split_leave_last_two
 
@@ -200,9 +200,8 @@ def write_csv(found: Sequence[dict[str, Any]], path: Path) -> None:
     """The rows of the table as a file from which pages are made."""
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(("what", "towpath", "other", "who", "ratio", "target", "reached"))
-        for repeated in zip(*map(lines, found), strict=True):
-            rows.writerow(cell.replace("**", "") for cell in to_cells(repeated))
+        rows.writerow(COLUMNS)
+        rows.writerows(to_cells(repeated) for repeated in zip(*map(lines, found), strict=True))
 
 
 def _loads(found: Sequence[dict[str, Any]]) -> str:

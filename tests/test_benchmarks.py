@@ -51,6 +51,7 @@ def test_a_row_of_the_peers_table_has_medians_ranges_and_a_verdict(monkeypatch: 
         peers.to_row(lines)
         == "| epoch | 2 s (1 to 3) | 4 s (4 to 4) | RecBole | 0.5 (0.25 to 0.75) | 0.5 | yes |"
     )
+    assert peers.to_cells(lines) == ["epoch", "2 s", "4 s", "RecBole", "0.5", "0.25", "0.75", "0.5", "yes"]
     assert peers.to_row([peers.Line("epoch", 3, 4, "RecBole", 0.5)]).endswith(
         "| 3 s | 4 s | RecBole | 0.75 | 0.5 | **no** |"
     )
@@ -71,8 +72,8 @@ def test_networks_are_compared_by_parts_together_and_on_one_thread(monkeypatch: 
     assert rows[:4] == [
         ("epoch of NeuMF", 1, 10, None),
         ("evaluation of NeuMF", 2, 20, None),
-        ("epoch and evaluation of NeuMF", 3, 30, 0.2),
-        ("epoch and evaluation of NeuMF, one thread, processor time", 5, 50, 0.2),
+        ("NeuMF, both", 3, 30, 0.2),
+        ("NeuMF, both on one thread, processor time", 5, 50, 0.2),
     ]
     assert all(line.ratio is None for line in peers.networks(found)[4:])
 
