@@ -20,9 +20,9 @@ from scipy import sparse
 # Iterations between two looks at the quality, and after how many to give up.
 MODELS = {
     "bpr": (BayesianPersonalizedRanking, 5, 100),
-    "als": (AlternatingLeastSquares, 1, 15),
+    "als": (AlternatingLeastSquares, 1, 10),
 }
-SEEDS = 5
+SEEDS = 3
 
 
 def main() -> None:

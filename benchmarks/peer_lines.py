@@ -87,6 +87,7 @@ def lines(found: dict[str, Any]) -> list[Line]:
     to_fair = (
         typical(at(found, *place), BPR_QUALITY) for place in (("curves", "plain"), ("implicit", "bpr"))
     )
+    few = typical(at(found, "curves", "few"), BPR_QUALITY), typical(at(found, "implicit", "bpr"), BPR_QUALITY)
     to_good = (typical(at(found, *place), ALS_QUALITY) for place in (("curves", "svd"), ("implicit", "als")))
     evaluation = at(found, "ranking", "evaluation", "seconds")
     default, *_ = batches = list((at(found, "recbole", "evaluation_seconds") or {"": None}).values())
@@ -98,6 +99,7 @@ def lines(found: dict[str, Any]) -> list[Line]:
     return [
         Line("epoch, one negative", one_negative, at(found, "recbole", "epoch_seconds"), "RecBole BPR", 0.1),
         Line(fair, *to_fair, "implicit BPR", 1),
+        Line(f"{fair}, 3 negatives", *few, "implicit BPR", 1),
         Line(good, *to_good, "implicit ALS", 3),
         Line("full-ranking evaluation", evaluation, default, "RecBole, default batch", 0.1),
         Line("full-ranking evaluation", evaluation, default and min(batches), "RecBole, its best batch", 1),

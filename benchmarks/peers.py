@@ -175,7 +175,13 @@ def to_table(found: Sequence[dict[str, Any]], options: argparse.Namespace) -> st
         f"{name} {kind}": max(
             (hit for one in found for curve in at(one, name, kind) or [] for _, hit in curve), default=0
         )
-        for name, kind in (("curves", "plain"), ("curves", "svd"), ("implicit", "bpr"), ("implicit", "als"))
+        for name, kind in (
+            ("curves", "plain"),
+            ("curves", "few"),
+            ("curves", "svd"),
+            ("implicit", "bpr"),
+            ("implicit", "als"),
+        )
     }
     return "\n".join(
         [
