@@ -132,7 +132,7 @@ def networks(found: dict[str, Any]) -> list[Line]:
         # Next to other jobs wall-clock seconds say little, and neither do those of threads that wait.
         ours = [at(found, f"{name}-one", what, "processor_seconds") for what in both]
         theirs = [at(found, f"recbole-{name}-one", f"{what}_processor_seconds") for what in both]
-        title += " on one thread, processor time"
+        title += " on one thread, processor s"
         rows.append(Line(title, added(ours), added(theirs), f"RecBole {peer}", 0.2))
     return rows
 

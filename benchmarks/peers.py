@@ -145,7 +145,16 @@ def _ask_peer(part: str, arguments: list[str], options: argparse.Namespace) -> d
         return _ask([sys.executable, "-m", "benchmarks.ingest", "--polars", *no_budget])
     if part == "rectools":
         data = ["--data-dir", str(options.data_dir)] if options.data_dir else []
-        ours = [sys.executable, "-m", "benchmarks.attention", options.data, *data, "--only-rectools"]
+        ours = [
+            sys.executable,
+            "-m",
+            "benchmarks.attention",
+            options.data,
+            *data,
+            "--only-rectools",
+            "--epochs",
+            "2",
+        ]
         return _ask([*ours, "--rectools-python", str(python), "--threads", str(options.threads)])
     models = {"recbole-neumf": ["NeuMF"], "recbole-widedeep": ["WideDeep"]}
     script, model = HERE / f"peer_{PEERS[part]}.py", models.get(part.removesuffix(ONE_THREAD), [])

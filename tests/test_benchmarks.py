@@ -73,7 +73,7 @@ def test_networks_are_compared_by_parts_together_and_on_one_thread(monkeypatch: 
         ("epoch of NeuMF", 1, 10, None),
         ("evaluation of NeuMF", 2, 20, None),
         ("NeuMF, both", 3, 30, 0.2),
-        ("NeuMF, both on one thread, processor time", 5, 50, 0.2),
+        ("NeuMF, both on one thread, processor s", 5, 50, 0.2),
     ]
     assert all(line.ratio is None for line in peers.networks(found)[4:])
 
