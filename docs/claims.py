@@ -33,6 +33,7 @@ OUTCOMES = ("held", "held in part", "mixed", "undecided", "did not hold", "not t
 _QUOTED = re.compile(r"(?<=<!-- claims -->\n).*?(?=<!-- end of claims -->)", re.S)
 _VERDICTS = re.compile(r"(<!-- verdicts: (\S+) -->\n).*?(?=<!-- end of verdicts -->)", re.S)
 _RELEVANCE = re.compile(r"Rel@10 \(full\) ([-+.\d]+) \(([-+.\d]+) to ([-+.\d]+)\)")
+_LATENT = re.compile(r"latent world, (\d+) % random exposures")
 # Statistics of weights that need the true exposure, and those that need weights of positives.
 _OF_EXPOSURE = ("rising with exposure", "even on positives")
 _OF_POSITIVES = ("more on positives", "even on positives")
@@ -176,7 +177,7 @@ def _section(group: Group, known: Sequence[Verdict]) -> Iterator[str]:
     yield "\n".join(_wrap(f"- {one.line}", "  ") for one in ordered)
     left = missing(group, known)
     yield "Not computed yet at full size:" if left else ""
-    yield "\n".join(_wrap(f"- {claim}: {'; '.join(data)}.", "  ") for claim, data in left.items())
+    yield "\n".join(_wrap(f"- {claim}: {_listed(data)}.", "  ") for claim, data in left.items())
 
 
 def _summary(own: Sequence[Verdict]) -> str:
@@ -184,8 +185,21 @@ def _summary(own: Sequence[Verdict]) -> str:
     found = []
     for outcome in OUTCOMES:
         data = list(dict.fromkeys(one.data for one in own if one.outcome == outcome))
-        found += [f"**{outcome.capitalize()}** on {'; '.join(data)}."] if data else []
+        found += [f"**{outcome.capitalize()}** on {_listed(data)}."] if data else []
     return " ".join(found) or "No page is computed yet."
+
+
+def _listed(data: Sequence[str]) -> str:
+    """Data sets by name, and the latent worlds as one.
+
+    >>> _listed(["LastFM", "latent world, 5 % random exposures", "latent world, 50 % random exposures"])
+    'LastFM; latent worlds with 5, 50 % random exposures'
+    """
+    shares = [found[1] for one in data if (found := _LATENT.fullmatch(one))]
+    if len(shares) < 2:
+        return "; ".join(data)
+    others = [one for one in data if not _LATENT.fullmatch(one)]
+    return "; ".join([*others, f"latent worlds with {', '.join(shares)} % random exposures"])
 
 
 def _hard_negatives() -> Iterator[str]:
@@ -226,7 +240,7 @@ def _overlap(known: Sequence[Verdict]) -> Iterator[str]:
     for rival in ("IPW-MF, true propensities", "MCF"):
         found = {}
         for one in known:
-            share = re.match(r"latent world, (\d+) % random exposures", one.data)
+            share = _LATENT.fullmatch(one.data)
             numbers = _RELEVANCE.search(one.evidence)
             if share and numbers and one.claim == f"DT-MCF is better than {rival}":
                 found[int(share[1])] = tuple(float(number) for number in numbers.groups())
