@@ -16,17 +16,19 @@ it, `likeness` learns likeness from the other rows alone, `transport` also weigh
 `game` is the paper's game on impressions: f, w and g as models, the risk on shown pairs, a Wasserstein price.
 `game-on-clicks` is the same on clicks with sampled negatives.
 
-Every world is split and every method fitted with default settings; --set KEY=VALUE or METHOD.KEY=VALUE
-changes that. A finished fit is kept in --kept, named after world, seed and settings, not the code (empty
-it when the code has changed), so that the same command goes on where it stopped. The tables are
-written to --out as CSV and Markdown: true clicks on a list of ten, and the difference to the first method in
-percent, paired by world, with 95 % t-intervals; and how far the last method is ahead of each other one.
+Every world is split and every method fitted with default settings, --seeds times; --set KEY=VALUE or
+METHOD.KEY=VALUE changes that. A finished fit is kept in --kept, named after world, seeds and settings, not
+the code (empty it when the code has changed), so that the same command goes on where it stopped. The tables
+are written to --out as CSV and Markdown: true clicks on a list of ten, and the difference to the first
+method in percent, paired by world, with 95 % t-intervals; and how far the last method is ahead of each
+other one.
 """
 
 import argparse
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -109,38 +111,40 @@ def leads_of(cells: Sequence[Cell], methods: Sequence[str]) -> Iterable[list[str
 
 
 def values_of(cells: Sequence[Cell], metric: str) -> dict[str, dict[int, float]]:
-    """The metric by label and world."""
-    values: dict[str, dict[int, float]] = {}
+    """The metric by label and world, the mean of a world's fits."""
+    found: dict[str, dict[int, list[float]]] = {}
     for cell in cells:
         if metric in cell:
-            values.setdefault(cell["label"], {})[cell["world"]] = cell[metric]
-    return values
+            found.setdefault(cell["label"], {}).setdefault(cell["world"], []).append(cell[metric])
+    return {
+        label: {world: float(np.mean(fits)) for world, fits in worlds.items()}
+        for label, worlds in found.items()
+    }
 
 
 def world_cells(settings: LatentWorld, asked: argparse.Namespace, kept: "Kept") -> Iterable[Cell]:
-    """The cell of every world, model and method."""
+    """The cell of every world, model, method and fit."""
     for seed in numbers(asked.worlds):
         made: list[tuple[World, Split]] = []  # only if some cell is missing
-        for model in asked.models:
-            for method in asked.methods:
-                about = {"world": settings.model_dump(), "seed": seed, "model": model, "method": method}
-                about["settings"] = own_settings(asked.set, model, method)
-                cell = kept.find(about)
-                if cell is None and asked.stored:
-                    continue
-                if cell is None:
-                    if not made:
-                        world = make_latent_world(settings, Rng(seed))
-                        made.append((world, split_leave_last_two(world.log)))
-                    cell = kept.keep(about, fit_in_world(*made[0], about))
-                label = method if len(asked.models) == 1 else f"{model} {method}"
-                yield {"label": label, "world": seed, **cell}
+        for model, method, start in product(asked.models, asked.methods, range(asked.seeds)):
+            about = {"world": settings.model_dump(), "seed": seed, "model": model, "method": method}
+            about |= {"settings": own_settings(asked.set, model, method), "start": start}
+            cell = kept.find(about)
+            if cell is None and asked.stored:
+                continue
+            if cell is None:
+                if not made:
+                    world = make_latent_world(settings, Rng(seed))
+                    made.append((world, split_leave_last_two(world.log)))
+                cell = kept.keep(about, fit_in_world(*made[0], about))
+            label = method if len(asked.models) == 1 else f"{model} {method}"
+            yield {"label": label, "world": seed, **cell}
 
 
 def fit_in_world(world: World, split: Split, about: Cell) -> Cell:
     """The numbers of one fit, in the world where it was made."""
     method, settings = ROWS.get(about["method"], (about["method"], {}))
-    recipe = Recipe(about["model"], method, {**settings, **about["settings"]}, seed=0)
+    recipe = Recipe(about["model"], method, {**settings, **about["settings"]}, seed=about.get("start", 0))
     if about["method"] == "tuned":
         recipe = tuned_plain(split, about["model"], about["settings"])
     try:
@@ -254,6 +258,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--random-named", action="store_true", help="logs name what was shown at random")
     parser.add_argument("--models", nargs="+", default=["mf"])
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument("--seeds", type=int, default=1, help="fits in every world, of which the mean counts")
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE or METHOD.KEY=VALUE")
     parser.add_argument("--stored", action="store_true", help="tables of the fits that are kept, no new ones")
     parser.add_argument("--suffix", default="", help="ending of the tables' names")

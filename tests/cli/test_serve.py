@@ -19,6 +19,7 @@ def model(tmp_path_factory):
         (["--holdout", "1"], "--holdout is a share"),
         (["--epsilon", "2"], "--epsilon must lie"),
         (["--arm", "b"], "--arm takes NAME=RUN"),
+        (["--rest"], "does not know when users were shown what"),
         (["--arm", "a=again"], "different names"),
         (["--token-file", "none"], "token file none cannot be read"),
     ],

@@ -72,6 +72,8 @@ def test_the_discount_of_the_world_is_found() -> None:
 def test_without_repeats_nothing_is_discounted_and_without_times_nothing_is_known() -> None:
     once = log([(0, 0, 1, 1), (0, 1, 2, 0), (1, 0, 3, 0)])
     assert estimate_rest(once).factors.tolist() == [1.0] * 4
+    twice = log([(user, item, 5, 0) for user in range(2) for item in range(3) for _ in range(9)])
+    assert estimate_rest(twice).repeats.tolist() == [0] * 4
     with pytest.raises(DataError, match="have no time column"):
         time_since_shown(replace(once, times=None))
 

@@ -17,7 +17,7 @@ from towpath.errors import ConfigError
 if TYPE_CHECKING:
     from towpath.serving.http.settings import ArmSettings, ServerSettings
 
-_LIMITS, _ACCESS, _EXPLORATION = "Limits", "Access", "Exploration"
+_LIMITS, _ACCESS, _EXPLORATION, _REST = "Limits", "Access", "Exploration", "Rest"
 _WORKER = ("-c", "from towpath.cli.serve import work; work()")
 
 
@@ -58,6 +58,26 @@ class ServeOptions:
             rich_help_panel=_EXPLORATION,
         ),
     ] = None
+    filter_shown: Annotated[
+        bool,
+        typer.Option(
+            "--filter-shown", help="Leave out everything that the user was shown.", rich_help_panel=_REST
+        ),
+    ] = False
+    max_showings: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Leave out what the user was shown so often or more.", rich_help_panel=_REST
+        ),
+    ] = None
+    rest: Annotated[
+        bool,
+        typer.Option(
+            "--rest",
+            help="Discount what was shown lately, by the time since, as repeats in the run's log say.",
+            rich_help_panel=_REST,
+        ),
+    ] = False
     token_file: Annotated[
         str | None,
         typer.Option(
@@ -137,7 +157,14 @@ def work() -> None:
 
 def _settings(options: ServeOptions) -> "ServerSettings":
     from towpath.serving.exposure_log.store import LogSettings
-    from towpath.serving.http.settings import LOOPBACK, Access, Exploration, Limits, ServerSettings
+    from towpath.serving.http.settings import (
+        LOOPBACK,
+        Access,
+        Exploration,
+        Limits,
+        RestRules,
+        ServerSettings,
+    )
 
     if options.host not in LOOPBACK and options.token_file is None:
         raise ConfigError(
@@ -150,6 +177,7 @@ def _settings(options: ServeOptions) -> "ServerSettings":
         salt=options.salt,
         holdout=options.holdout,
         exploration=Exploration(options.epsilon, options.softmax),
+        rest=RestRules(options.filter_shown, options.max_showings, options.rest),
         limits=Limits(most_k=options.max_k, most_bytes=options.max_body, per_second=options.rate),
         access=Access(options.token_file, options.admin_token_file),
         retain_days=options.retain_days,

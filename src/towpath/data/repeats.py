@@ -10,7 +10,8 @@ from towpath.data.interactions import Interactions
 from towpath.errors import DataError
 
 FIRST = -1  # time since the last showing of a pair that was never shown before
-HOUR, DAY, WEEK = 3_600, 86_400, 604_800
+HOUR, DAY, WEEK = 3_600, 86_400, 604_800  # seconds
+SPANS = (HOUR, DAY, WEEK)
 # A factor from few repeats is drawn towards one as if so many expected clicks had come as expected.
 _PRIOR_CLICKS = 5.0
 _PRIOR_SHOWINGS = 10.0
@@ -20,7 +21,8 @@ _PRIOR_SHOWINGS = 10.0
 class RestCurve:
     """How the chance of a click depends on the time since the same item was shown and not clicked.
 
-    A time t belongs to span j if edges[j - 1] <= t < edges[j]; the last span has no end.
+    A time t belongs to span j if edges[j - 1] <= t < edges[j]; the last span has no end. Edges and times are
+    in the unit of the log.
     """
 
     edges: NDArray[np.int64]  # (m,) ascending, in the unit of the times
@@ -44,13 +46,14 @@ def time_since_shown(impressions: Interactions) -> NDArray[np.int64]:
     return since
 
 
-def estimate_rest(impressions: Interactions, edges: Sequence[int] = (HOUR, DAY, WEEK)) -> RestCurve:
-    """The factor of every span, from what was shown again before it was ever clicked.
+def estimate_rest(impressions: Interactions, spans: Sequence[int] = SPANS) -> RestCurve:
+    """The factor of every span, from what was shown again before it was ever clicked; spans in seconds.
 
         factor_j = (clicks in span j + prior) / (expected clicks in span j + prior)
         expected = rate_u * rate_i / rate          rates of first showings, smoothed
 
-    Where nothing was shown twice all factors are one. Times in other units than seconds need other edges.
+    Where nothing was shown twice all factors are one. The same pair twice at the same moment is one showing
+    that was written twice, and says nothing.
     """
     if impressions.labels is None:
         raise DataError(
@@ -60,15 +63,28 @@ def estimate_rest(impressions: Interactions, edges: Sequence[int] = (HOUR, DAY, 
     labels = impressions.labels.astype(np.float64)
     since = time_since_shown(impressions)
     first = since == FIRST
-    again = ~first & ~_clicked_before(impressions)
+    again = (since > 0) & ~_clicked_before(impressions)
     expected = _expected(impressions, labels, first)
-    bounds = np.asarray(edges, dtype=np.int64)
-    spans = np.searchsorted(bounds, since[again], side="right")
-    size = len(bounds) + 1
-    clicks = np.bincount(spans, labels[again], minlength=size)
-    wanted = np.bincount(spans, expected[again], minlength=size)
+    edges = np.asarray(spans, dtype=np.int64) * times_a_second(times_of(impressions))
+    places = np.searchsorted(edges, since[again], side="right")
+    size = len(edges) + 1
+    clicks = np.bincount(places, labels[again], minlength=size)
+    wanted = np.bincount(places, expected[again], minlength=size)
     factors = (clicks + _PRIOR_CLICKS) / (wanted + _PRIOR_CLICKS)
-    return RestCurve(bounds, factors, np.bincount(spans, minlength=size))
+    return RestCurve(edges, factors, np.bincount(places, minlength=size))
+
+
+def times_a_second(times: NDArray[np.int64]) -> int:
+    """How much these times grow in a second, by how large they are.
+
+    Since 1970 there were some 10^9 seconds, 10^12 milliseconds or 10^15 microseconds. What is smaller counts
+    as seconds.
+
+    >>> [times_a_second(np.array([7 * 10**digits])) for digits in (0, 8, 11, 14)]
+    [1, 1, 1000, 1000000]
+    """
+    largest = int(times.max(initial=0))
+    return 1_000_000 if largest >= 10**14 else 1_000 if largest >= 10**11 else 1
 
 
 @dataclass(frozen=True)
@@ -84,12 +100,15 @@ class Showings:
         """Counts and last times (b, n_items) for these users; 0 and 0 where a pair was never shown."""
         counts = np.zeros((len(users), self.n_items), dtype=np.int64)
         last = np.zeros_like(counts)
-        starts = np.searchsorted(self.keys, users * self.n_items)
-        ends = np.searchsorted(self.keys, (users + 1) * self.n_items)
-        for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            items = self.keys[start:end] % self.n_items
-            counts[row, items], last[row, items] = self.counts[start:end], self.last[start:end]
+        for row, user in enumerate(users.tolist()):
+            items, counts_of, last_of = self.of_user(user)
+            counts[row, items], last[row, items] = counts_of, last_of
         return counts, last
+
+    def of_user(self, user: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The items (m,) that this user was shown, ascending, how often, and when last."""
+        start, end = np.searchsorted(self.keys, [user * self.n_items, (user + 1) * self.n_items])
+        return self.keys[start:end] % self.n_items, self.counts[start:end], self.last[start:end]
 
 
 def showings_of(impressions: Interactions) -> Showings:

@@ -35,10 +35,11 @@ def test_one_database_keeps_the_log_of_all_workers(server):
     follower = PostgresqlFollower(address)
     assert follower.deletions() == 0
     assert follower.new() == [("ann", "a"), ("ann", "a")]
+    assert [follower.shown(), follower.shown()] == [[("ann", 5, rows[0].items)], []]
     assert delete_user_in_postgresql(address, "ann") == 1
     assert follower.deletions() == 1
     follower.restart()
-    assert follower.new() == []
+    assert follower.new() == follower.shown() == []
     follower.close()
     assert len(read_log(address).outcomes) == 0
     assert stores[0].prune(before=100) == 1

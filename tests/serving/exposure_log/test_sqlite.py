@@ -108,6 +108,21 @@ def test_a_follower_notices_deletions_and_can_begin_again(tmp_path):
         one.close()
 
 
+def test_a_follower_gives_each_list_once_and_those_of_nobody_never(tmp_path):
+    stores = [open_store(LogSettings(str(tmp_path)), worker) for worker in (0, 1)]
+    stores[0].write([request(0, "ann", "a", 5), request(1, None, "b", 6)])
+    follower = SqliteFollower(tmp_path)
+    assert follower.shown() == [("ann", 5, '["a", "b", "c"]')]
+    stores[1].write([request(2, "bob", "a", 7, items="xy")])
+    assert follower.shown() == [("bob", 7, '["x", "y"]')]
+    assert follower.shown() == []
+    delete_user(files_of(tmp_path), "ann")
+    follower.restart()
+    assert follower.shown() == [("bob", 7, '["x", "y"]')]
+    for one in (follower, *stores):
+        one.close()
+
+
 def test_a_place_without_a_log_and_a_damaged_file_are_said(tmp_path):
     with pytest.raises(DataError, match="no such folder"):
         read_log(str(tmp_path / "none"))

@@ -1,4 +1,4 @@
-"""What users have done, as it comes into the log from any worker."""
+"""What users were shown and have done, as it comes into the log from any worker."""
 
 import sqlite3
 from abc import ABC, abstractmethod
@@ -10,14 +10,19 @@ from towpath.serving.exposure_log.read import FILES
 from towpath.serving.exposure_log.store import LogError, LogSettings
 
 Pair = tuple[str, str]  # user, item
+Showing = tuple[str, int, str]  # user, time, the items as JSON
 
 
 class Follower(ABC):
-    """Reads outcomes in the order in which they came; used by one thread only."""
+    """Reads answers and outcomes in the order in which they came; used by one thread only."""
 
     @abstractmethod
     def new(self) -> list[Pair]:
         """Who has clicked or ordered what since the last call; some pairs may come twice."""
+
+    @abstractmethod
+    def shown(self) -> list[Showing]:
+        """Who was shown what since the last call, each list once."""
 
     @abstractmethod
     def deletions(self) -> int:
@@ -25,7 +30,7 @@ class Follower(ABC):
 
     @abstractmethod
     def restart(self) -> None:
-        """Let the next call of `new` give all that is there."""
+        """Let the next calls of `new` and `shown` give all that is there."""
 
     @abstractmethod
     def close(self) -> None:
@@ -47,12 +52,27 @@ class SqliteFollower(Follower):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[Path, sqlite3.Connection] = {}
-        self._last: dict[Path, int] = {}
+        self._last: dict[Path, int] = {}  # outcome of each file
+        self._last_shown: dict[Path, int] = {}  # answer
 
     def new(self) -> list[Pair]:
         """The request of an outcome may be in another worker's file, so it is looked for in all."""
         with self._reading():
             return self._found()
+
+    def shown(self) -> list[Showing]:
+        """The answers of each file that name a user."""
+        found: list[Showing] = []
+        query = (
+            "SELECT number, user_id, time, items FROM requests WHERE number > ? AND user_id IS NOT NULL "
+            "ORDER BY number"
+        )
+        with self._reading():
+            for path, file in self._files.items():
+                for number, user, time, items in file.execute(query, (self._last_shown[path],)).fetchall():
+                    self._last_shown[path] = number
+                    found.append((user, time, items))
+        return found
 
     def deletions(self) -> int:
         """The sum over all files; a new file has none."""
@@ -62,7 +82,7 @@ class SqliteFollower(Follower):
 
     def restart(self) -> None:
         """From the first row of each file."""
-        self._last = dict.fromkeys(self._last, 0)
+        self._last, self._last_shown = dict.fromkeys(self._last, 0), dict.fromkeys(self._last, 0)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -70,7 +90,7 @@ class SqliteFollower(Follower):
         try:
             for path in sorted(self._folder.glob(FILES)):
                 if path not in self._files and (file := _opened(path)) is not None:
-                    self._files[path], self._last[path] = file, 0
+                    self._files[path], self._last[path], self._last_shown[path] = file, 0, 0
             yield
         except sqlite3.Error as error:
             raise LogError(

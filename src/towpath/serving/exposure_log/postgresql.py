@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from towpath.errors import ConfigError, DataError
-from towpath.serving.exposure_log.follow import Follower, Pair
+from towpath.serving.exposure_log.follow import Follower, Pair, Showing
 from towpath.serving.exposure_log.sqlite import KEYS, create_table
 from towpath.serving.exposure_log.store import LogError, Store
 from towpath.serving.exposure_log.tables import TABLES, LogTables, Row, columns_of, table_of
@@ -53,6 +53,15 @@ class PostgresqlStore(Store):
         query = (
             f"SELECT o.number, r.user_id, o.item_id FROM {PREFIX}outcomes AS o JOIN {PREFIX}requests AS r "
             "ON o.request_id = r.request_id WHERE o.number > $1 AND r.user_id IS NOT NULL ORDER BY o.number"
+        )
+        rows = self._run(self._again(lambda connection: connection.fetch(query, number)))
+        return [tuple(row) for row in rows]
+
+    def shown_after(self, number: int) -> list[tuple[int, str, int, str]]:
+        """Number, user, time and items of all answers to known users with a higher number."""
+        query = (
+            f"SELECT number, user_id, time, items FROM {PREFIX}requests "
+            "WHERE number > $1 AND user_id IS NOT NULL ORDER BY number"
         )
         rows = self._run(self._again(lambda connection: connection.fetch(query, number)))
         return [tuple(row) for row in rows]
@@ -104,11 +113,12 @@ class PostgresqlStore(Store):
 
 
 class PostgresqlFollower(Follower):
-    """Follows the table of outcomes; looks back a little, since numbers may become visible out of order."""
+    """Follows both tables; looks back a little, since numbers may become visible out of order."""
 
     def __init__(self, address: str) -> None:
         self._store = PostgresqlStore(address)
-        self._last = 0
+        self._last = 0  # outcome
+        self._last_shown: set[int] = set()  # the newest answers
 
     def new(self) -> list[Pair]:
         """The outcomes since the last call, and a few of those before it."""
@@ -116,13 +126,20 @@ class PostgresqlFollower(Follower):
         self._last = max([self._last, *(number for number, _, _ in found)])
         return [(user, item) for _, user, item in found]
 
+    def shown(self) -> list[Showing]:
+        """The answers since the last call that name a user, and those before it that were not there yet."""
+        found = self._store.shown_after(max(self._last_shown, default=0) - _LOOK_BACK)
+        new = [row for row in found if row[0] not in self._last_shown]
+        self._last_shown = {row[0] for row in found if row[0] >= found[-1][0] - _LOOK_BACK}
+        return [(user, time, items) for _, user, time, items in new]
+
     def deletions(self) -> int:
         """What the sequence of deletions has counted."""
         return self._store.deletions()
 
     def restart(self) -> None:
-        """From the first outcome."""
-        self._last = 0
+        """From the first row of each table."""
+        self._last, self._last_shown = 0, set()
 
     def close(self) -> None:
         """Close the connection."""

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +78,8 @@ class Answerer:
     seen: Callable[[str], Collection[str]]  # the items that a user has clicked or ordered on this server
     clock: Clock
     draw: np.random.Generator
+    # The times at which this server has shown a user each item, where that lets items rest.
+    shown: Callable[[str], Mapping[str, Sequence[int]]] = lambda _: {}
 
     def __post_init__(self) -> None:
         """The users' arms follow from the settings alone."""
@@ -91,7 +93,7 @@ class Answerer:
         model = self.model_of(arm)
         check_limits(body, model, self.settings.limits)
         who = model.asker(user, texts_of(body.history), self.seen(user))
-        slate, fallback = self._slate(model, arm, who, body)
+        slate, fallback = self._slate(model, arm, who, user, body)
         return self._served(slate, fallback, arm, model, ("recommend", user, None))
 
     def similar(self, body: SimilarBody) -> Served:
@@ -116,17 +118,21 @@ class Answerer:
         """The model of an arm; the holdout keeps the model of the first arm."""
         return self.models[self.settings.arms[0].name if arm == HOLDOUT else arm]
 
-    def _slate(self, model: ServedModel, arm: str, who: Asker, body: RecommendBody) -> tuple[Slate, bool]:
+    def _slate(
+        self, model: ServedModel, arm: str, who: Asker, user: str, body: RecommendBody
+    ) -> tuple[Slate, bool]:
         """The slate, and whether it is the fallback."""
-        k = body.k
+        k, shown, now = body.k, self.shown(user), self.clock()
         # One more than asked for, so that the last place can be told from the next.
         scores, best, fallback = model.ranked(who, k + 1)
-        if _restricts(body):
+        rests = model.rest(scores, user, shown, now, counts=fallback)
+        if rests or _restricts(body):
             _restrict(scores, model, body)
             best = model.best(scores, k + 1)
         if not fallback and model.in_doubt(best):
             scores = model.exact_scores(who)
             hide(scores, who.history)
+            model.rest(scores, user, shown, now, counts=False)
             _restrict(scores, model, body)
             best = model.best(scores, k)
         if len(best.items) > k:

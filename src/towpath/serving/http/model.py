@@ -5,7 +5,7 @@ scorer itself is asked.
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from towpath.checksums import MANIFEST, file_digest
 from towpath.data.vocabulary import UNKNOWN, Id, Vocabulary
-from towpath.errors import ArtifactError
+from towpath.errors import ArtifactError, ConfigError
 from towpath.kernels.available import AVAILABLE
 from towpath.kernels.catalogue import rank_catalogue, usable
 from towpath.models.capabilities import with_item_similarity
@@ -24,9 +24,11 @@ from towpath.models.factorization import Factorization
 from towpath.models.fold_in import HasFoldIn, RidgeFoldIn
 from towpath.models.scorer import Context
 from towpath.ranking.top_k import top_k
-from towpath.serving.artifact import Artifact, load_artifact
+from towpath.serving.artifact import Artifact, load_artifact, log_of
 from towpath.serving.catalogue import pack
 from towpath.serving.http.exploration import Slate
+from towpath.serving.http.rest import ModelRest
+from towpath.serving.http.settings import NOTHING_RESTS, RestRules
 from towpath.serving.lean import NEAR
 from towpath.serving.run import Run
 
@@ -78,8 +80,8 @@ class Asker:
 class ServedModel:
     """Answers from one artifact."""
 
-    def __init__(self, artifact: Artifact, version: str) -> None:
-        self.version = version
+    def __init__(self, artifact: Artifact, version: str, rest: ModelRest | None = None) -> None:
+        self.version, self._rest = version, rest
         self.users, self.items = Ids(artifact.user_ids), Ids(artifact.item_ids)
         self._scorer = artifact.scorer.eval()
         self._past = artifact.history
@@ -152,6 +154,20 @@ class ServedModel:
         with torch.inference_mode():
             return np.array(scorer.score(context, self._every)[0].numpy(), dtype=np.float32)
 
+    def rest(
+        self, scores: Floats, user: str, shown: Mapping[str, Sequence[int]], now: int, *, counts: bool
+    ) -> bool:
+        """Let rest, in scores (items,), what this user was shown; whether there is such a rule.
+
+        shown: the times at which this server has shown them each item.
+        """
+        if self._rest is None:
+            return False
+        codes = ((self.items.code(item), times) for item, times in shown.items())
+        later = {code: times for code, times in codes if code != UNKNOWN}
+        self._rest.apply(scores, self.users.code(user), later, now, counts=counts)
+        return True
+
     def similar(self, item: int) -> Floats:
         """How alike every item is to this one: (items,), minus infinity for itself."""
         with torch.inference_mode():
@@ -201,13 +217,21 @@ def _slate(items: list[int], scores: list[float]) -> Slate:
     return Slate(items, scores, [1.0] * len(items))
 
 
-def load_model(folder: str | Path) -> ServedModel:
+def load_model(folder: str | Path, rules: RestRules = NOTHING_RESTS) -> ServedModel:
     """The model of a run or an artifact folder; its version is the beginning of its manifest's checksum."""
     path = Path(folder)
-    is_run = (path / "run.json").is_file()
-    artifact = Run(path).artifact if is_run else load_artifact(path)
-    manifest = (path / "artifact" if is_run else path) / MANIFEST
-    return ServedModel(artifact, file_digest(manifest)[:12])
+    run = Run(path) if (path / "run.json").is_file() else None
+    artifact = load_artifact(path) if run is None else run.artifact
+    rest = None
+    if rules != NOTHING_RESTS:
+        if run is None:
+            raise ConfigError(
+                f"{path} does not know when users were shown what, so nothing can rest; serve the folder of "
+                "the run that it comes from, or leave out --filter-shown, --max-showings and --rest."
+            )
+        rest = ModelRest(log_of(run.split), rules)
+    manifest = (path if run is None else path / "artifact") / MANIFEST
+    return ServedModel(artifact, file_digest(manifest)[:12], rest)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from towpath.serving.http.counters import Counters, added
 from towpath.serving.http.messages import Outcome, Refused, SwapBody, text_of
 from towpath.serving.http.model import ServedModel, load_model
 from towpath.serving.http.seen import SeenItems
-from towpath.serving.http.settings import Place, ServerSettings
+from towpath.serving.http.settings import NOTHING_RESTS, Place, RestRules, ServerSettings
 from towpath.serving.http.shared import SharedState
 from towpath.serving.http.split import SplitWatch
 
@@ -35,10 +35,11 @@ class Service:
         generation, folders = self.shared.swapped()
         self.folders = {arm.name: folders.get(arm.name, arm.folder) for arm in settings.arms}
         self.counters = Counters(generation=generation)
-        self.seen = SeenItems(settings.log)
+        self.seen = SeenItems(settings.log, showings=settings.rest != NOTHING_RESTS)
         self.split = SplitWatch(settings.shares)
         draw = Rng(place.seed).numpy("exploration", place.worker)
-        self.answerer = Answerer(settings, _load_all(self.folders), self.seen.of, place.clock, draw)
+        models = _load_all(self.folders, settings.rest)
+        self.answerer = Answerer(settings, models, self.seen.of, place.clock, draw, self.seen.showings)
         self.tokens = Tokens(settings.access.token_file, seconds)
         self.admin_tokens = Tokens(settings.access.admin_token_file, seconds)
         self.rate = RateLimit(settings.limits.per_second, seconds)
@@ -101,7 +102,7 @@ class Service:
             raise Refused(404, f"There is no such arm; the arms are {', '.join(self.folders)}.")
         async with self._swapping:
             try:
-                model = await asyncio.to_thread(load_model, body.run)
+                model = await asyncio.to_thread(load_model, body.run, self.settings.rest)
             except TowpathError as error:
                 raise Refused(400, str(error)) from error
             self._use({body.arm: model}, {body.arm: body.run})
@@ -149,7 +150,7 @@ class Service:
         if generation <= self.counters.generation or self._swapping.locked():
             return False
         new = {arm: folder for arm, folder in folders.items() if self.folders[arm] != folder}
-        self._use(await asyncio.to_thread(_load_all, new), new)
+        self._use(await asyncio.to_thread(_load_all, new, self.settings.rest), new)
         self.counters.generation = generation
         return True
 
@@ -165,9 +166,9 @@ class Service:
         return lambda: self.place.clock() - kept
 
 
-def _load_all(folders: dict[str, str]) -> dict[str, ServedModel]:
+def _load_all(folders: dict[str, str], rules: RestRules) -> dict[str, ServedModel]:
     """The model of each arm; a folder that several arms share is loaded once."""
-    loaded = {folder: load_model(folder) for folder in dict.fromkeys(folders.values())}
+    loaded = {folder: load_model(folder, rules) for folder in dict.fromkeys(folders.values())}
     return {arm: loaded[folder] for arm, folder in folders.items()}
 
 

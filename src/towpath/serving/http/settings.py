@@ -39,6 +39,18 @@ class Exploration:
 
 
 @dataclass(frozen=True)
+class RestRules:
+    """What is not shown again, or discounted, because the same user was shown it; by default nothing."""
+
+    filter_shown: bool = False  # whatever was ever shown
+    max_showings: int | None = None  # what was shown so often or more
+    discount: bool = False  # what was shown lately, by the time since, as repeats in the log of a run say
+
+
+NOTHING_RESTS = RestRules()
+
+
+@dataclass(frozen=True)
 class Limits:
     """What one request may ask for."""
 
@@ -65,6 +77,7 @@ class ServerSettings:
     salt: str = "towpath"
     holdout: float = 0.0
     exploration: Exploration = field(default_factory=Exploration)
+    rest: RestRules = NOTHING_RESTS
     limits: Limits = field(default_factory=Limits)
     access: Access = field(default_factory=Access)
     retain_days: float = 0.0  # 0: for ever
@@ -97,7 +110,7 @@ class ServerSettings:
     @staticmethod
     def from_json(stored: dict[str, Any]) -> "ServerSettings":
         """What `to_json` gave."""
-        kinds = {"exploration": Exploration, "limits": Limits, "access": Access}
+        kinds = {"exploration": Exploration, "rest": RestRules, "limits": Limits, "access": Access}
         parts: dict[str, Any] = {name: kind(**stored[name]) for name, kind in kinds.items()}
         parts["arms"] = tuple(ArmSettings(**arm) for arm in stored["arms"])
         parts["log"] = None if stored["log"] is None else LogSettings(**stored["log"])
