@@ -26,7 +26,7 @@ from towpath.transport.impressions.stack import Stack, stack_heads
 from towpath.transport.impressions.targets import likeness_rows
 
 _LAST_RATE = 0.1  # share of the step size that is left at the end
-_DEPLOY_EVERY = 10  # epochs; between, the scorer stays as it was
+_DEPLOY_EVERY = 10  # epochs of the first half; between, the scorer stays as it was
 
 
 class ImpressionLearner(Learner):
@@ -100,9 +100,9 @@ class ImpressionLearner(Learner):
         held_out = self._held_out if number <= self._first else None
         for pairs, block in self._batches.epoch(number, self._rng, held_out):
             self._optimiser.apply_gradients(self.library.gradients(*self.task_of(pairs, block)))
-        if held_out is not None and (number % _DEPLOY_EVERY == 1 or number == self._first):
-            self.log_loss = self.weigh(held_out)
-        if number % _DEPLOY_EVERY == 1 or number == self._first or number >= self.own_epochs:
+        if self._is_deployed(number):
+            if held_out is not None:
+                self.log_loss = self.weigh(held_out)
             self._set_price()
             self.rank_loss = fill(self._factorization, self.deployed())
         known = {"penalty": self.penalty} if self._settings.priced else {}
@@ -110,6 +110,14 @@ class ImpressionLearner(Learner):
             random = self._held_out.random
             known["held_out_random"] = 0 if random is None else len(random.rows)
         return {"loss": self.log_loss, "rank_loss": self.rank_loss, **known}
+
+    def _is_deployed(self, number: int) -> bool:
+        """Whether the scorer becomes the sum of this epoch.
+
+        Members that have just begun anew are worse than the first half's sum, which stays until they are done.
+        """
+        early = number < self._first and number % _DEPLOY_EVERY == 1
+        return early or number == self._first or number >= self.own_epochs
 
     def task_of(self, pairs: HeadTask, block: BlockTask) -> tuple[HeadTask, BlockTask]:
         """What the heads are to say of the impressions and the draws of a batch."""
