@@ -5,6 +5,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from towpath.ranking.top_k import top_k
+
 Relaxation = Literal["hard", "soft"]
 
 
@@ -28,4 +30,4 @@ def pool_thresholds(pool_scores: Tensor, k: int) -> Tensor:
     pool_scores: (b, m). A pair counts as shown if fewer than k of the pool score strictly higher, that is, if
     it scores no lower than the k-th best of the pool.
     """
-    return pool_scores.kthvalue(pool_scores.shape[1] - k + 1, dim=1).values
+    return top_k(pool_scores, k)[0][:, -1]
