@@ -61,7 +61,16 @@ PEERS = (
 OURS: dict[str, dict[str, Any]] = {"attention": {}, "ncf": {}, "wide_deep": {"side_features": False}}
 # Each candidate differs from the defaults in what it names.
 CANDIDATES: dict[str, tuple[dict[str, Any], ...]] = {
-    "attention": ({}, {"dropout": 0.1}, {"dropout": 0.3}, {"heads": 2}),
+    "attention": (
+        {},
+        {"dropout": 0.1},
+        {"dropout": 0.3},
+        {"heads": 2},
+        {"blocks": 3},
+        {"batch_size": 512},
+        {"softmax_negatives": 1024},
+        {"embedding_dim": 128, "dropout": 0.3},
+    ),
     "ncf": (
         {},
         {"negatives": 10},
