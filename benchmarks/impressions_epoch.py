@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def times(found: dict[str, list[float]]) -> str:
-    """How many times plain's seconds transport takes: the median of the rounds, the lowest and the highest."""
+    """How many times plain's seconds transport takes: the median, the lowest and the highest round."""
     ratios = [own / plain for own, plain in zip(found["transport"][1:], found["plain"][1:], strict=True)]
     return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 

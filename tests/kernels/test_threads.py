@@ -57,3 +57,23 @@ def test_the_threads_of_a_parent_are_not_expected_in_a_child(start: str) -> None
     shared_out(10**9)  # the parent has its own by now
     with multiprocessing.get_context(start).Pool(1, torch.set_num_threads, (2,)) as pool:
         assert pool.apply_async(shared_out, (10**9,)).get(timeout=60) == ([2, 2, 0, 0], [1])
+
+
+def test_within_coarse_torch_has_one_thread_and_loops_keep_theirs() -> None:
+    assert threads.at_once() == 1
+    with threads.coarse():
+        assert (torch.get_num_threads(), threads.at_once()) == (1, 2)
+        assert shared_out(10**9) == ([2, 2, 0, 0], [1])
+        with threads.coarse():  # a part of training within another
+            assert (torch.get_num_threads(), threads.at_once()) == (1, 2)
+        assert threads.each([torch.get_num_threads] * 2) == [1, 1]
+    assert (torch.get_num_threads(), threads.at_once()) == (2, 1)
+
+
+def test_calls_answer_in_their_order_and_their_errors_are_heard() -> None:
+    with threads.coarse():
+        assert threads.each([lambda: 1]) == [1]
+        assert threads.each([lambda: 1, lambda: 2, lambda: 3]) == [1, 2, 3]
+        with pytest.raises(ZeroDivisionError):
+            threads.each([lambda: 1, lambda: 1 // 0])
+    assert torch.get_num_threads() == 2

@@ -5,14 +5,16 @@ from torch import Tensor
 
 from towpath.device import device_of
 from towpath.kernels.softmax_loss import Seen
+from towpath.kernels.threads import at_once
 from towpath.models.capabilities import manual_backward, score_with_norm, with_factors
-from towpath.models.scorer import Settings
+from towpath.models.scorer import Scorer, Settings
 from towpath.training.batches import Batch, make_batches
 from towpath.training.distributed import slice_of, workers
 from towpath.training.fit import EpochMetrics
 from towpath.training.learner import Learner
 from towpath.training.losses import catalogue_softmax_risk, logistic_loss, logistic_slope, softmax_loss
 from towpath.training.optimiser import Optimiser
+from towpath.training.shared_batch import SharedBatches
 from towpath.training.task import TrainingTask
 
 
@@ -32,6 +34,7 @@ class PlainLearner(Learner):
             [task.scorer], task.training.learning_rate, task.training.clip_norm
         )
         self._workers = self._optimiser.workers = workers()
+        self._shared: SharedBatches | None = None
 
     def optimisers(self) -> dict[str, Optimiser]:
         """That of the scorer."""
@@ -42,6 +45,7 @@ class PlainLearner(Learner):
         self._optimiser.set_lr_scale(self._training.lr_scale(number))
         self._batches.refresh()
         self.scorer.train()
+        self._shared = SharedBatches(self.scorer) if self._is_shared else None
         total = torch.zeros((), device=device_of(self.scorer))
         for batch in self._batches.epoch(number, self._rng):
             mine = slice_of(batch, self._workers)
@@ -53,8 +57,12 @@ class PlainLearner(Learner):
         """One step on a slice of a batch, and its share of the loss before it."""
         context, items, softmax = batch.context, batch.items, self._training.loss == "softmax"
         scorer = None if softmax else manual_backward(self.scorer, context, items)
+        if scorer is None and self._shared is not None:
+            gradients, loss = self._shared.gradients(batch, self._loss)
+            self._optimiser.apply_gradients(gradients)
+            return loss
         if scorer is None:
-            loss = self._loss(batch) * share
+            loss = self._loss(self.scorer, batch) * share
             self._optimiser.step(loss)
             return loss.detach()
         with torch.no_grad():
@@ -66,17 +74,17 @@ class PlainLearner(Learner):
             self._optimiser.apply_gradients(scorer.gradients(context, items, slopes, l2 * share))
             return (_weighted(logistic_loss(scores, batch.labels), batch).mean() + l2 * norm) * share
 
-    def _loss(self, batch: Batch) -> Tensor:
+    def _loss(self, scorer: Scorer, batch: Batch) -> Tensor:
         if self._training.loss == "softmax" and self._whole_catalogue_at_each_step:
-            return self._softmax_risk(batch)
-        scores, norm = score_with_norm(self.scorer, batch.context, batch.items)
+            return self._softmax_risk(scorer, batch)
+        scores, norm = score_with_norm(scorer, batch.context, batch.items)
         loss = softmax_loss if self._training.loss == "softmax" else logistic_loss
         return _weighted(loss(scores, batch.labels), batch).mean() + self._training.l2 * norm
 
-    def _softmax_risk(self, batch: Batch) -> Tensor:
+    def _softmax_risk(self, scorer: Scorer, batch: Batch) -> Tensor:
         """The mean loss of every step of the batch's sequences, each against the catalogue."""
         context = batch.context
-        states, table = with_factors(self.scorer).factors(context)
+        states, table = with_factors(scorer).factors(context)
         seen = None
         if self._training.softmax_items == "unseen" and context.steps is not None:
             seen = Seen(context.histories, context.steps)
@@ -89,6 +97,12 @@ class PlainLearner(Learner):
             product_dtype=torch.bfloat16 if self._training.softmax_dtype == "bfloat16" else None,
             seen=seen,
         )
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether threads share the sequences of a batch: steps of other models are too short for that."""
+        alone = self._workers is None and device_of(self.scorer).type == "cpu"
+        return alone and self.scorer.trains_on_sequences and at_once() > 1
 
     @property
     def _whole_catalogue_at_each_step(self) -> bool:

@@ -114,7 +114,7 @@ class ImpressionLearner(Learner):
     def _is_deployed(self, number: int) -> bool:
         """Whether the scorer becomes the sum of this epoch.
 
-        Members that have just begun anew are worse than the first half's sum, which stays until they are done.
+        Members that have just begun anew are worse than the first half's sum: it stays until they are done.
         """
         early = number < self._first and number % _DEPLOY_EVERY == 1
         return early or number == self._first or number >= self.own_epochs
