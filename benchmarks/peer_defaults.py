@@ -52,13 +52,17 @@ def seen_by(events: dict[str, Any]) -> dict[int, list[int]]:
 
 # -- RecTools -----------------------------------------------------------------------------------------------
 
+# gSASRec (Petrov and Macdonald 2023) is its SASRec with the loss, the negatives and the t of that paper.
+GSASREC = {"loss": "gBCE", "n_negatives": 256, "gbce_t": 0.75}
+
 
 def train_rectools(model: str, events: dict[str, Any], seed: int, epochs: dict[str, int]) -> dict[str, Any]:
     from pytorch_lightning import seed_everything
     from rectools import models
 
     seed_everything(seed, verbose=False)
-    trained = getattr(models, f"{model}Model")(**epochs, dataloader_num_workers=0, verbose=0)
+    chosen = epochs | (GSASREC if model == "gSASRec" else {})
+    trained = models.SASRecModel(**chosen, dataloader_num_workers=0, verbose=0)
     trained.fit(rectools_dataset(events, "train"))
 
     def lists(users: Any) -> Any:
