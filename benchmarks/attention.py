@@ -98,7 +98,7 @@ def learner_of(train: Interactions, settings: dict[str, Any]) -> PlainLearner:
 
 def timed(learner: PlainLearner, number: int) -> list[float]:
     wall, used = time.perf_counter(), time.process_time()
-    learner.epoch(number)
+    learner.run_epoch(number)
     return [time.perf_counter() - wall, time.process_time() - used]
 
 

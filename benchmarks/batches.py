@@ -38,7 +38,7 @@ def main() -> None:
         learner, spent = learner_of(Recipe("mf", "plain", {"batch_size": size}), split), 0.0
         for epoch in range(1, options.epochs + 1):
             began = time.process_time()
-            learner.epoch(epoch)
+            learner.run_epoch(epoch)
             spent += time.process_time() - began
             hit = 100 * validate(learner.scorer)["hit"]
             print(f"{size}, {epoch}, {spent:.1f}, {hit:.2f}", flush=True)

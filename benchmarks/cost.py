@@ -83,7 +83,7 @@ def epoch_costs(split: Split, variants: Mapping[str, Recipe]) -> dict[str, Any]:
     for number in range(1, EPOCHS + 1):
         for name, learner in learners.items():
             start = time.process_time()
-            learner.epoch(number)
+            learner.run_epoch(number)
             seconds[name].append(time.process_time() - start)
     middle = {name: median(values[1:]) for name, values in seconds.items()}  # the first epoch compiles
     return {

@@ -58,7 +58,7 @@ def measure(train: Interactions, dim: int) -> dict[str, float]:
     wall, processor = [], []
     for number in range(1, ITERATIONS + 1):
         began, spent = time.perf_counter(), time.process_time()
-        learner.epoch(number)
+        learner.run_epoch(number)
         wall.append(time.perf_counter() - began)
         processor.append(time.process_time() - spent)
     return {

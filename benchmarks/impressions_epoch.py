@@ -74,7 +74,7 @@ def timed(learner: Learner) -> float:
     epochs = learner.own_epochs or EPOCHS
     began = time.process_time()
     for number in range(1, epochs + 1):
-        learner.epoch(number)
+        learner.run_epoch(number)
     return (time.process_time() - began) / epochs
 
 

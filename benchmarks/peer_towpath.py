@@ -84,9 +84,9 @@ def network(name: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]
     split, (model, own) = read_split(folder), NETWORKS[name]
     learner = learner_of(Recipe(model, "plain", own), split)
     number = iter(range(1, 1000))
-    learner.epoch(next(number))
+    learner.run_epoch(next(number))
     return {
-        "epoch": best(lambda: learner.epoch(next(number)), 1),
+        "epoch": best(lambda: learner.run_epoch(next(number)), 1),
         "evaluation": best(lambda: evaluate(learner.scorer, split), 1),
     }
 
@@ -116,8 +116,8 @@ def epoch_of(split: Split, method: str, settings: dict[str, Any], times: int = E
     """An epoch, the first left out: it compiles."""
     learner = learner_of(Recipe("mf", method, settings), split)
     number = iter(range(1, 1000))
-    learner.epoch(next(number))
-    return best(lambda: learner.epoch(next(number)), times)
+    learner.run_epoch(next(number))
+    return best(lambda: learner.run_epoch(next(number)), times)
 
 
 def epochs(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def memory(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
 def curves(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     split = read_split(folder)
-    learner_of(Recipe("mf", "plain", settings), split).epoch(1)  # compiles
+    learner_of(Recipe("mf", "plain", settings), split).run_epoch(1)  # compiles
     begun = settings | {"start": "svd", "learning_rate": 0.0003}
     return {
         "plain": [curve(split, settings, MOST_EPOCHS, seed) for seed in range(SEEDS)],
@@ -156,7 +156,7 @@ def curve(split: Split, settings: dict[str, Any], most: int, seed: int) -> list[
     points = [(spent, _hit(learner.scorer, split))]
     for number in range(1, most + 1):
         began = time.perf_counter()
-        learner.epoch(number)
+        learner.run_epoch(number)
         spent += time.perf_counter() - began
         points.append((spent, _hit(learner.scorer, split)))
     return points

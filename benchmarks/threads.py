@@ -96,16 +96,14 @@ def epoch_seconds(options: argparse.Namespace) -> float:
     from benchmarks.cost import learner_of
     from towpath.data.sources import read
     from towpath.data.split import split_leave_last_two
-    from towpath.kernels.threads import coarse
     from towpath.methods.recipe import Recipe
 
     split = split_leave_last_two(read(options.data, data_dir=options.data_dir).interactions)
     learner = learner_of(Recipe(options.epoch), split)
-    with coarse():  # as the fit loop takes epochs
-        learner.epoch(1)
-        began = time.perf_counter()
-        learner.epoch(2)
-        return time.perf_counter() - began
+    learner.run_epoch(1)
+    began = time.perf_counter()
+    learner.run_epoch(2)
+    return time.perf_counter() - began
 
 
 if __name__ == "__main__":

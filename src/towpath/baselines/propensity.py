@@ -117,7 +117,7 @@ class ModelPropensity(Propensity):
         training = parse_settings(TrainingSettings, {})
         learner = PlainLearner(TrainingTask(self.scorer, train, training, self._rng))
         for number in range(1, self._epochs + 1):
-            learner.epoch(number)
+            learner.run_epoch(number)
         self.top.copy_(self._highest(train))
 
     @torch.no_grad()

@@ -8,7 +8,6 @@ from towpath.data.split import Split
 from towpath.device import device_named
 from towpath.errors import ConfigError
 from towpath.evaluation.evaluate import Validator
-from towpath.kernels.threads import coarse
 from towpath.memory import refuse_beyond
 from towpath.methods.recipe import Recipe
 from towpath.methods.registry import method_named
@@ -131,8 +130,7 @@ def _pretrain(task: TrainingTask) -> None:
         own = replace(task, scorer=part, rng=task.rng.child("pretrain", number))
         learner = PlainLearner(own)
         for epoch in range(1, epochs + 1):
-            with coarse():
-                learner.epoch(epoch)
+            learner.run_epoch(epoch)
     task.scorer.pretrained()
 
 

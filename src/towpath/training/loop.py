@@ -9,7 +9,6 @@ from pathlib import Path
 from torch import Tensor
 
 from towpath.errors import TrainingError
-from towpath.kernels.threads import coarse
 from towpath.memory import refuse_exceeded
 from towpath.models.scorer import Scorer
 from towpath.training.checkpoint import Progress, load_checkpoint, save_checkpoint
@@ -75,8 +74,7 @@ def _epoch(learner: Learner, progress: Progress, validate: Callable[[Scorer], Ep
     """The row of the next epoch, trained and validated."""
     number = len(progress.history) + 1
     began = time.perf_counter()
-    with coarse():
-        row: EpochMetrics = {"epoch": number, **learner.epoch(number)}
+    row: EpochMetrics = {"epoch": number, **learner.run_epoch(number)}
     trained = time.perf_counter()
     _refuse_broken_numbers(row, progress)  # which player broke is known here, and no longer by its scores
     row |= validate(learner.scorer)

@@ -60,7 +60,7 @@ def factorise_exposure(interacted: Interactions, dim: int, rng: Rng) -> Factoriz
     training = parse_settings(TrainingSettings, loop)
     learner = PlainLearner(TrainingTask(scorer, interacted, training, rng))
     for epoch in range(1, _EPOCHS + 1):
-        learner.epoch(epoch)
+        learner.run_epoch(epoch)
     return scorer
 
 
