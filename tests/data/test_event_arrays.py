@@ -102,7 +102,7 @@ def test_what_does_not_fit_and_what_has_names_stays_in_the_engine(monkeypatch: p
     monkeypatch.setattr(encoding, "_encode_in_memory", None)
     plain = {"user": ["a", "a", "b"], "item": [1, 2, 1], "time": [1, 2, 3]}
     assert len(read(pa.table(plain)).interactions) == 3
-    assert asked == [3 * (40 + 4 + 4 + 8)]
+    assert asked == [3 * (32 + 4 + 4 + 8)]
     named = pa.table(plain | {"request": ["x", "x", "y"], "label": [1, 0, 1]})
     assert len(read(named, columns=Columns(label="label"), positive=Positive()).interactions) == 2
     assert len(asked) == 1
