@@ -105,7 +105,10 @@ def test_a_reason_is_given_only_where_a_page_has_the_outcome(claims, few):
 
 def test_claims_use_the_files_of_impressions(claims, few):
     path = few / "impressions" / "lead-small.csv"
-    path.write_text(path.read_text().replace("+18.9,+17.2,+20.5", "+7.7,-1.1,+16.5", 1))
+    lines = path.read_text().splitlines()
+    own = next(n for n, line in enumerate(lines) if line.startswith("0,0.6,plain,"))
+    lines[own] = "0,0.6,plain,10,+7.7,-1.1,+16.5,-3.3"
+    path.write_text("\n".join(lines) + "\n")
     page = words(claims.claims_text())
     assert "nothing +7.7 % (-1.1 to +16.5)" in page
     assert "(table-1-impressions/results.md)" in page
