@@ -23,8 +23,9 @@ from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.training.fit import EpochMetrics
 
-# The defaults before attention had a sampled softmax, distances, and left out what a user has seen.
+# The defaults before attention had a sampled softmax, distances, two heads, and left out what a user has seen.
 BEFORE: dict[str, Any] = {
+    "heads": 1,
     "softmax_negatives": 0,
     "softmax_items": "all",
     "relative_positions": False,

@@ -44,11 +44,11 @@ def test_the_losses_of_slices_add_up_to_that_of_the_batch(name: str, pairs: str,
     learner = PlainLearner(TrainingTask(scorer, train, settings, rng))
     for batch in make_batches(train, scorer, settings).epoch(1, rng):
         assert (batch.weights is None) == (weights == "none")
-        whole = learner._loss(batch)
+        whole = learner._loss(learner.scorer, batch)
         total, rows = torch.zeros(()), 0
         for rank in range(3):
             mine = Workers(rank, 3).slice(batch)
-            total = total + mine.share * learner._loss(mine.batch)
+            total = total + mine.share * learner._loss(learner.scorer, mine.batch)
             rows += len(mine.batch.labels)
         torch.testing.assert_close(total, whole, atol=1e-6, rtol=1e-6)
         assert rows == (len(batch.labels) if mine.batch is not batch else 3 * len(batch.labels))

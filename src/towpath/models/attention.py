@@ -26,7 +26,7 @@ class AttentionSettings(Settings):
     embedding_dim: int = Field(64, ge=1, description="Length of the item vectors and of every state.")
     history_length: int = Field(200, ge=1, description="How many of a user's latest items are used.")
     blocks: int = Field(2, ge=1, description="Blocks of attention and feed-forward layers.")
-    heads: int = Field(1, ge=1, description="Heads of attention in each block; must divide embedding_dim.")
+    heads: int = Field(2, ge=1, description="Heads of attention in each block; must divide embedding_dim.")
     feedforward: int = Field(2, ge=1, description="Width of a feed-forward layer, in embedding_dim.")
     relative_positions: bool = Field(
         True,
@@ -62,7 +62,7 @@ class Attention(Scorer):
     suited_training: ClassVar[Mapping[str, Any]] = {
         "loss": "softmax",
         "pairs": "catalogue",
-        "softmax_negatives": 512,
+        "softmax_negatives": 1024,
         "softmax_items": "unseen",
         "batch_size": 1024,
         "learning_rate": 3e-3,

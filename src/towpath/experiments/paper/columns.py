@@ -15,10 +15,11 @@ PAIRS: dict[str, Any] = {
     **GAME, **ALIKE, "players": "models", "reweight": "all", "domain": "sampled", "floor": 0.5,
     "ceiling": 2.0, "penalty": 0.5,
 }  # fmt: skip
-# The paper's length of vectors and loss; a step learns from its item and three negatives.
+# The paper's length of vectors and loss, and one head; a step learns from its item and three negatives. The
+# softmax is not used: it is named here since results are stored by all settings, whatever its later default.
 SEQUENCE: dict[str, Any] = {
-    "embedding_dim": 32, "history_length": 50, "relative_positions": False, "pairs": "sampled",
-    "loss": "logistic", "learning_rate": 1e-3, "patience": 10,
+    "embedding_dim": 32, "heads": 1, "history_length": 50, "relative_positions": False, "pairs": "sampled",
+    "loss": "logistic", "softmax_negatives": 512, "learning_rate": 1e-3, "patience": 10,
 }  # fmt: skip
 
 # The paper's propensities are estimated, where a simulated log would have the true ones.
