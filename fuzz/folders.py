@@ -89,7 +89,7 @@ def _make_model(out: Path, number: int) -> None:
     from towpath.methods.run import fit
     from towpath.serving.artifact import artifact_of, save_artifact
 
-    settings = {"epochs": 1, "embedding_dim": 3}
+    settings = {"epochs": 1, "embedding_dim": 4}
     model = ("mf", "attention")[number]
     split = small_split(30 + number)
     save_artifact(artifact_of(fit(split, Recipe(model, "plain", settings, number)), split), out)

@@ -194,7 +194,9 @@ def test_a_positive_is_compared_with_all_items_or_with_those_that_are_new_to_the
     if softmax_items == "unseen":
         for row, (_, seen, item) in zip(scores, instances(batch), strict=True):
             row[[other for other in seen if other != item]] = -torch.inf
-    torch.testing.assert_close(learner._loss(learner.scorer, batch).detach(), (scores.logsumexp(1) - own).mean())
+    torch.testing.assert_close(
+        learner._loss(learner.scorer, batch).detach(), (scores.logsumexp(1) - own).mean()
+    )
 
 
 def test_several_positives_share_a_row_evenly() -> None:

@@ -40,7 +40,9 @@ class AttentionSettings(Settings):
     @model_validator(mode="after")
     def _heads_fit(self) -> "AttentionSettings":
         if self.embedding_dim % self.heads:
-            raise ValueError(f"heads ({self.heads}) must divide embedding_dim ({self.embedding_dim})")
+            raise ValueError(
+                f"heads ({self.heads}) must divide embedding_dim ({self.embedding_dim}); set another of the two"
+            )
         return self
 
 
