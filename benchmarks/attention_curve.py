@@ -23,7 +23,7 @@ from towpath.methods.recipe import Recipe
 from towpath.methods.run import fit
 from towpath.training.fit import EpochMetrics
 
-# The defaults before attention had a sampled softmax, distances, two heads, and left out what a user has seen.
+# The defaults before: no sampled softmax, no distances, one head, and nothing left out that a user has seen.
 BEFORE: dict[str, Any] = {
     "heads": 1,
     "softmax_negatives": 0,

@@ -50,7 +50,7 @@ def gradient_of_all(scorer: Scorer, batch: Batch) -> tuple[dict[str, torch.Tenso
 
 @pytest.mark.parametrize("size", [100, 1])
 def test_threads_add_up_to_the_gradient_of_the_batch(size: int) -> None:
-    """Of parts of different sizes, one step after the other with dropout, and of batches too small to share."""
+    """Of parts of different sizes, steps in a row with dropout, and batches too small to share."""
     alone, shared = attention(), attention()
     with coarse():
         together = SharedBatches(shared)

@@ -41,7 +41,7 @@ class AttentionSettings(Settings):
     def _heads_fit(self) -> "AttentionSettings":
         if self.embedding_dim % self.heads:
             raise ValueError(
-                f"heads ({self.heads}) must divide embedding_dim ({self.embedding_dim}); set another of the two"
+                f"heads ({self.heads}) must divide embedding_dim ({self.embedding_dim}); change one of them"
             )
         return self
 
