@@ -7,8 +7,9 @@
 split, takes the ten best items of every user of the test part, items that were seen hidden, and scores all
 lists by one function: Hit@10 and NDCG@10 over the whole catalogue, with paired 95 % intervals over users and
 seeds. RecBole has ids alone, so ours have no side features here. RecBole's SASRec encodes every beginning of
-a history by itself, hours for a whole fit: it stops after --sasrec-epochs. RecTools' SASRec stops after three epochs by default,
-so it is trained for forty too. RecTools has the loss of gSASRec, which is taken with the settings of its paper.
+a history by itself, hours for a whole fit: it stops after --sasrec-epochs. RecTools' SASRec stops after three
+epochs by default, so it is trained for forty too. RecTools has the loss of gSASRec, which is taken with the
+settings of its paper.
 `choose` trains every candidate of a model and shows Hit@10 (full) on validation; test is not looked at.
 Finished fits are kept in --out, so a run that was stopped goes on; tables are written to --csv.
 """
