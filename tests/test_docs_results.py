@@ -221,7 +221,7 @@ def test_a_comment_of_several_lines_is_not_made_narrow(script):
 def page_cells(page):
     """Row and heading of every cell in the tables of a page, with the numbers in it.
 
-    Two sweeps on a page have the same rows and headings, so there may be several cells.
+    Two sweeps on a page have the same rows and headings: several cells, in the order of the files.
     """
     cells = defaultdict(list)
     for block in re.findall(r"(?:^\|.*\n)+", page, re.M):
@@ -250,19 +250,29 @@ def as_numbers(row, column):
 )
 def test_tables_of_a_page_are_those_of_its_files(path):
     cells = page_cells((path.parent / "results.md").read_text(encoding="utf-8"))
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    first, *columns = rows[0]
+    first, rows = rows_of(path)
+    tables = sorted(path.parent.glob("table-*.csv"), key=lambda p: int(p.stem.removeprefix("table-")))
+    earlier = [rows_of(table) for table in tables[: tables.index(path)]]
     compared = 0
     for row in rows:
-        for column in columns:
+        for column in row:
             numbers = as_numbers(row, column)
-            if column.endswith((" sd", " low", " high")) or not numbers:
+            if column == first or column.endswith((" sd", " low", " high")) or not numbers:
                 continue
-            shown = cells[plain(row[first]), plain(column)]
-            assert any(is_shown(numbers, texts) for texts in shown), (row[first], column, numbers, shown)
+            before = sum(
+                any(r[own] == row[first] and r.get(column) for r in others) for own, others in earlier
+            )
+            texts = cells[plain(row[first]), plain(column)][before]
+            assert is_shown(numbers, texts), (row[first], column, numbers, texts)
             compared += 1
     assert compared
+
+
+def rows_of(path):
+    """The first heading of a table's file, and its rows."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return next(iter(rows[0])), rows
 
 
 def is_shown(numbers, texts):

@@ -13,7 +13,7 @@ from towpath.data.sql import Side
 from towpath.mapped import count_codes
 
 Array = NDArray[Any]  # columns have types of their own
-# Bytes of each event that sorting takes on top of its columns: up to three numbers of 64 bits and a column.
+# Bytes of each event that sorting takes on top of its columns: up to four numbers of 64 bits.
 SORT_BYTES = 32
 # Places are written into a key so many at a time: all of them would be as large as the key.
 PLACES_AT_ONCE = 1 << 20
